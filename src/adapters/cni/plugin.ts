@@ -15,6 +15,11 @@ const FINISH_MS = 2_000;
 const EXECUTABLE_BITS = 0o111;
 /** Plugins start iptables, nft and the like by name. */
 const FALLBACK_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+/**
+ * Plugins in Go do one thing after the other; threads that collect their garbage beside that cost more than they bring
+ * (docs/decisions/plugins-on-one-processor.md).
+ */
+const GO_PROCESSORS = '1';
 
 export type CniCommand = 'ADD' | 'DEL' | 'CHECK' | 'GC' | 'STATUS';
 
@@ -86,7 +91,11 @@ export const createRunPlugin = ({
   readonly binDirs: readonly string[];
   readonly timeoutMs: number;
 }): RunPlugin => {
-  const baseEnv = { PATH: process.env.PATH ?? FALLBACK_PATH, CNI_PATH: binDirs.join(delimiter) };
+  const baseEnv = {
+    PATH: process.env.PATH ?? FALLBACK_PATH,
+    CNI_PATH: binDirs.join(delimiter),
+    GOMAXPROCS: process.env.GOMAXPROCS ?? GO_PROCESSORS,
+  };
 
   return async ({ command, plugin, request, attachment, signal }) => {
     const path = await findPlugin(plugin, binDirs);

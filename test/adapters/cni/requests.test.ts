@@ -49,6 +49,7 @@ describe('what plugins are told', { timeout: 60_000 }, () => {
         'IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;' +
         `K8S_POD_INFRA_CONTAINER_ID=${network.podSandboxId};K8S_POD_UID=${network.uid}`,
       CNI_PATH: `${node.binDir}:${process.env.CNI_PLUGIN_DIR ?? '/usr/lib/cni'}`,
+      GOMAXPROCS: process.env.GOMAXPROCS ?? '1',
     });
   });
 
