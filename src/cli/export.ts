@@ -126,8 +126,8 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
     const items = createItemReader(reader, values.node ?? hostname(), wanted);
     const run: Export = { items, writePage: writePageOf(format), level, target, cursor };
     const { fromSeq, toSeq } = seqsOf(reader, range);
-    if (follow) void io.recordRead?.({});
     let next = Math.max(fromSeq, cursor.seq + 1);
+    if (follow) void io.recordRead?.({ fromSeq: next });
     const firstSeq = next;
     await items.learnBefore(next);
     const sent = await sendRange(run, next, toSeq);

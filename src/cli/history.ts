@@ -215,7 +215,8 @@ export const history = command({
       const shown: Shown =
         plugin === null ? written : { ...written, show: (entry) => written.show(onlyWith(plugin, entry)) };
       const isChosen = chooser(selection, filter, withReads);
-      if (watch !== null) void io.recordRead?.({});
+      if (watch !== null)
+        void io.recordRead?.({ fromSeq: Math.max(seqsOf(reader, range).fromSeq, (shownSeq ?? 0) + 1) });
       if (watch !== null && cursor !== null) return await followFromCursor({ scan, isChosen, shown, watch, cursor });
       const isReversed = values.reverse === true;
       const asked = { reader, selection, withEvents, range };

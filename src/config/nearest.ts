@@ -1,4 +1,4 @@
-/** Which known word somebody meant who misspelt it: keys of the configuration, options of commands. Pure. */
+/** Which known word somebody meant who misspelt it: keys of the configuration, options of commands, methods. Pure. */
 
 /** Levenshtein distance. */
 const distance = (a: string, b: string): number => {
@@ -15,17 +15,22 @@ const distance = (a: string, b: string): number => {
 };
 
 const PREFIX_CHARS_MIN = 3;
+const SHORT_CHARS_MAX = 3;
 
 /** Whoever typed only the beginning is as near as with one letter wrong. */
-const distanceTo = (key: string, candidate: string): number =>
-  key.length >= PREFIX_CHARS_MIN && candidate.startsWith(key) ? 1 : distance(key, candidate);
+const distanceTo = (typed: string, candidate: string): number =>
+  typed.length >= PREFIX_CHARS_MIN && candidate.startsWith(typed) ? 1 : distance(typed, candidate);
 
-/** The candidate that was probably meant by a misspelt word; null when none is near. */
-export const nearest = (key: string, candidates: readonly string[]): string | null => {
+/** Two wrong letters of three make another word; of a longer one a third may be wrong. */
+const wrongCharsMax = (typed: string): number =>
+  typed.length <= SHORT_CHARS_MAX ? 1 : Math.max(2, Math.floor(typed.length / 3));
+
+/** The candidate that was probably meant by a misspelt word, whatever its case; null when none is near. */
+export const nearest = (typed: string, candidates: readonly string[]): string | null => {
+  const word = typed.toLowerCase();
   const ranked = candidates
-    .map((candidate) => ({ candidate, distance: distanceTo(key.toLowerCase(), candidate) }))
+    .map((candidate) => ({ candidate, distance: distanceTo(word, candidate.toLowerCase()) }))
     .toSorted((a, b) => a.distance - b.distance);
   const [best] = ranked;
-  // Further away than a third of its letters it is another word.
-  return best !== undefined && best.distance <= Math.max(2, key.length / 3) ? best.candidate : null;
+  return best !== undefined && best.distance <= wrongCharsMax(word) ? best.candidate : null;
 };

@@ -265,7 +265,8 @@ describe('the audit policy', { timeout: 120_000 }, () => {
     await follower.stop();
     const after = await readers();
     assert.equal(after.filter((line) => line.includes('--follow')).length, 1, after.join('\n'));
-    assert.match(after.find((line) => line.includes('--follow')) ?? '', / scribe pid \d+ uid 0 .*scribe history /);
+    const followed = after.find((line) => line.includes('--follow')) ?? '';
+    assert.match(followed, / scribe pid \d+ uid 0 .*scribe history .*--container main: all records from 1 on/);
     assert.match(after[before] ?? '', /scribe history --method ReadJournal --root .*: \d+ shown of records 1 to \d+/);
     assert.match(await scribeOf(['report', 'callers']), /ReadJournal|scribe/);
     const asked = [

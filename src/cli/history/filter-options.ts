@@ -1,4 +1,5 @@
 /** The options that choose entries of a history by what they are, beside those of things: as typed, and as they are meant. */
+import { nearest } from '../../config/nearest.ts';
 import { GrpcCode } from '../../domain/model/errors.ts';
 import { misuse, type Option, type Values } from '../command.ts';
 import type { Filter } from './filter.ts';
@@ -36,8 +37,12 @@ const codeOf = (text: string | undefined): number | null => {
   if (text === undefined) return null;
   const wanted = text.toUpperCase();
   const found = Object.entries(GrpcCode).find(([name, code]) => name === wanted || String(code) === text);
-  if (found === undefined)
-    throw misuse(`--code ${text}: there is no such gRPC code; there are ${Object.keys(GrpcCode).join(', ')}.`);
+  if (found === undefined) {
+    const meant = nearest(text, Object.keys(GrpcCode));
+    throw misuse(
+      `--code ${text}: there is no such gRPC code; ${meant === null ? `there are ${Object.keys(GrpcCode).join(', ')}.` : `did you mean ${meant}?`}`,
+    );
+  }
   return found[1];
 };
 

@@ -56,15 +56,19 @@ const timesWords = ({ times = 1, differing }: JournalRead): string => {
   return differing === true ? ` (the last of ${times} times, in different words)` : ` (${times} times)`;
 };
 
-/** A range in which nothing had been recorded ends before it begins. */
-const recordRange = (fromSeq: number, toSeq: number): string =>
-  toSeq < fromSeq ? ` of no records: there was none from ${fromSeq} on` : ` of records ${fromSeq} to ${toSeq}`;
+/** A range in which nothing had been recorded ends before it begins; whoever follows has no end. */
+const recordRange = (fromSeq: number, toSeq: number | undefined): string => {
+  if (toSeq === undefined) return `all records from ${fromSeq} on`;
+  return toSeq < fromSeq ? `no records: there was none from ${fromSeq} on` : `records ${fromSeq} to ${toSeq}`;
+};
 
 const journalReadWords = (read: JournalRead): string => {
   const { subcommand, words, fromSeq, toSeq, shown } = read;
-  const count = shown === undefined ? '' : `: ${shown} shown`;
-  const range = fromSeq === undefined || toSeq === undefined ? '' : recordRange(fromSeq, toSeq);
-  return `scribe ${shortened([subcommand, ...words].join(' '))}${timesWords(read)}${count}${range}`;
+  const extent = [
+    ...(shown === undefined ? [] : [`${shown} shown`]),
+    ...(fromSeq === undefined ? [] : [recordRange(fromSeq, toSeq)]),
+  ].join(' of ');
+  return `scribe ${shortened([subcommand, ...words].join(' '))}${timesWords(read)}${extent === '' ? '' : `: ${extent}`}`;
 };
 
 const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
