@@ -39,9 +39,12 @@ const showCount = (progress: Progress, what: string, records: number, of: number
 
 interface Checked {
   readonly report: VerifyReport;
-  /** null where the journal is not what was written. */
+  /** null where something is known to be wrong with the journal. */
   readonly folded: Folded | null;
 }
+
+/** What was looked at is as it was written, whether all of it could be looked at or not. */
+const isAsWritten = ({ findings }: VerifyReport): boolean => findings.every(({ isUnchecked }) => isUnchecked === true);
 
 /** A small journal is folded once it was checked, a large one meanwhile. */
 const check = async (
@@ -71,7 +74,7 @@ const check = async (
     const onProgress = (records: number, of: number): void => showCount(progress, 'checking', records, of);
     const report = await verifyJournal(path, { onProgress, lanes, ...kept });
     isChecked = true;
-    return { report, folded: report.ok ? await (folding ?? fold()) : null };
+    return { report, folded: isAsWritten(report) ? await (folding ?? fold()) : null };
   } finally {
     ended.abort();
   }
@@ -122,7 +125,8 @@ const show = async (
   const more = report.findings.length - findings.length;
   const lines = [
     `${path}: ${countsOf(report)}`,
-    ...(report.ok ? ['every hash is right'] : findings),
+    ...(isAsWritten(report) ? ['every hash is right'] : []),
+    ...findings,
     ...report.against.flatMap(keptLines),
     ...(more > 0 ? [`and ${counted(more, 'finding')} more`] : []),
     ...(folded === null ? ['not folded: the journal is not what was written'] : foldLines(folded)),
@@ -176,7 +180,7 @@ export const verify = command({
     'A journal that was put back, cut or begun anew is doubted until somebody acknowledges it, and is not verified before.',
   ],
   options,
-  exitStatus: '0 when the journal is what was written, 1 when it is not or could not be read',
+  exitStatus: '0 when the journal is what was written, 1 when it is not, or could not be read or checked whole',
   examples: [
     ['scribe verify', 'Takes about four seconds for a million records, with two processors.'],
     ['scribe verify --against /mnt/audit/node7 --key /mnt/audit/node7.pub', 'Trusts nothing on this machine.'],
@@ -196,7 +200,12 @@ export const verify = command({
     else await show(path, report, folded, tookMs, io);
 
     const [first] = report.findings;
-    if (first !== undefined) throw failure(`The journal is not what was written: ${sentenceOf(first)}`);
+    if (first !== undefined) {
+      const told = isAsWritten(report)
+        ? 'Not all of the journal could be checked'
+        : 'The journal is not what was written';
+      throw failure(`${told}: ${sentenceOf(first)}`);
+    }
     const [doubt] = folded?.doubts ?? [];
     if (doubt !== undefined)
       throw failure(`The journal is doubted until scribe journal acknowledge ends that: ${doubt}`);

@@ -13,6 +13,8 @@ import type { JournalRecord, SealedSegment, SeqRange } from './types.ts';
 export interface Finding {
   readonly seq: number | null;
   readonly what: string;
+  /** Something could not be looked at: nothing is known to be wrong with it. */
+  readonly isUnchecked?: true;
 }
 
 export interface Stretch {

@@ -48,7 +48,7 @@ export interface SurroundingsTask {
   readonly kept: KeptElsewhere;
 }
 
-type Find = (seq: number | null, what: string) => void;
+type Find = (seq: number | null, what: string, kind?: Pick<Finding, 'isUnchecked'>) => void;
 
 /** What the parts of the chain found out together. */
 interface Chain {
@@ -121,6 +121,7 @@ const checkCheckpoints = (db: Db, { path, kept }: SurroundingsTask, chain: Chain
     find(
       null,
       `${keyPath} is missing or no key: signatures cannot be checked. Name the key with --key (of a backup its journal.vkey).`,
+      { isUnchecked: true },
     );
   for (const checkpoint of checkpoints) {
     const { seq, hash } = checkpoint;
@@ -278,7 +279,7 @@ const checkSnapshots = (db: Db, chain: Chain, find: Find): number => {
 export const checkSurroundings = (db: Db, task: SurroundingsTask): SurroundingsReport => {
   const { headSeq, parts } = task;
   const findings: Finding[] = [];
-  const find: Find = (seq, what) => findings.push({ seq, what });
+  const find: Find = (seq, what, kind) => findings.push({ seq, what, ...kind });
   const chain: Chain = {
     headSeq,
     parts,
