@@ -35,9 +35,27 @@ describe('a history by namespace and label', () => {
     await container(await pod('default', { app: 'web', tier: 'front' }), 'nginx', { role: 'proxy' });
     firstOfShop = recordsOf(node).length + 1;
     const shop = await pod('shop', { app: 'web' });
-    await container(shop, 'cart', { role: 'cart' });
+    await container(shop, 'cart', { role: 'cart', 'app.kubernetes.io/name': 'shop-cart' });
     await container(shop, 'none', { role: 'none' }, 'nowhere.test/none:1');
     root = await rootWith(owner, recordsOf(node));
+  });
+
+  test('a label with dots in its name is a field that why and diff name in one way', async () => {
+    const named = 'config.labels["app.kubernetes.io/name"]';
+    const ask = async (field: string) =>
+      scribe(['why', '--last-change', `container/cart.${field}`, '--root', root.dir]);
+    const { exitStatus, stdout, stderr } = await ask(named);
+    assert.equal(exitStatus, 0, stderr);
+    assert.match(
+      stdout,
+      /^Record \d+ \(container\.requested\) last changed config\.labels\["app\.kubernetes\.io\/name"\] of/,
+    );
+    assert.match(stdout, /after +"shop-cart"/);
+    const plain = await ask('config.labels.app.kubernetes.io/name');
+    assert.match(plain.stderr, /it never had one/);
+    const broken = await ask('config.labels["app');
+    assert.equal(broken.exitStatus, 2);
+    assert.match(broken.stderr, /names no field\. A name with dots stands in brackets and quotes/);
   });
 
   const told = async (...words: readonly string[]): Promise<string[]> => {

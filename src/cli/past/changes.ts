@@ -3,10 +3,11 @@ import { containerStream, imageStream, NODE_STREAM, sandboxStream } from '../../
 import { containerExitOf, containerStateOf } from '../../domain/model/container-state.ts';
 import type { Container, Image, NodeState, PodSandbox } from '../../domain/model/state.ts';
 import { sameJson } from '../../domain/values/json.ts';
+import { memberPath } from '../../domain/values/json-paths.ts';
 import { podStateOf } from './things.ts';
 
 export interface FieldChange {
-  /** As the state names it: phase.exit.exitStatus. */
+  /** As the state names it: phase.exit.exitStatus, config.labels["app.kubernetes.io/name"]. */
   readonly field: string;
   /** undefined: it was not there. */
   readonly before: unknown;
@@ -29,9 +30,7 @@ const fieldChanges = (before: unknown, after: unknown, field = ''): FieldChange[
   if (sameJson(before, after)) return [];
   if (!isObject(before) || !isObject(after)) return [{ field, before, after }];
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
-  return [...names].flatMap((name) =>
-    fieldChanges(before[name], after[name], field === '' ? name : `${field}.${name}`),
-  );
+  return [...names].flatMap((name) => fieldChanges(before[name], after[name], memberPath(field, name)));
 };
 
 interface Sort<T> {

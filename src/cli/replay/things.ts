@@ -1,6 +1,7 @@
 /** How a thing of a state, or a field of it, is named while stepping and in --break-on: web, container/4f2a, container/4f2a.phase.kind. Pure. */
 import { subjectOf } from '../../domain/model/records.ts';
 import type { NodeState } from '../../domain/model/state.ts';
+import { namesOnPath } from '../../domain/values/json-paths.ts';
 import { fieldAt, objectIn, thingsOf } from '../past/things.ts';
 import { isContainerNamed, isImageNamed, isPodNamed, type Thing } from '../things.ts';
 
@@ -49,7 +50,8 @@ export interface FieldName {
 /** null: that is no field. An id and a kind have no dot in them. */
 export const fieldNamed = (text: string): FieldName | null => {
   const [, thing, field] = /^((?:pod|sandbox|container|image)\/[^.]+|node)\.(.+)$/s.exec(text) ?? [];
-  return thing === undefined || field === undefined ? null : { thing, field: field.split('.') };
+  const names = namesOnPath(field ?? '');
+  return thing === undefined || names === null ? null : { thing, field: names };
 };
 
 /** undefined: there is no such thing now, or it has no such field. */

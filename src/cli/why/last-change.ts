@@ -4,6 +4,7 @@
  */
 import { NODE_STREAM, sandboxStream, type Subject, subjectOf } from '../../domain/model/records.ts';
 import { sameJson } from '../../domain/values/json.ts';
+import { namesOnPath } from '../../domain/values/json-paths.ts';
 import { fromJournalRecord } from '../../engine/codec.ts';
 import { nodeFold } from '../../engine/node-fold.ts';
 import { foldRecords, foldState } from '../../journal/fold.ts';
@@ -43,8 +44,7 @@ export const parseField = (text: string): FieldOf => {
 };
 
 /** What a phase has may be named without it: exit, run, stop. */
-const valueOf = (object: unknown, field: string): unknown => {
-  const path = field.split('.');
+const valueOf = (object: unknown, path: readonly string[]): unknown => {
   const direct = fieldAt(object, path);
   return direct === undefined ? fieldAt(object, ['phase', ...path]) : direct;
 };
@@ -52,14 +52,14 @@ const valueOf = (object: unknown, field: string): unknown => {
 const changeWithin = (
   path: string,
   subject: Subject,
-  field: string,
+  names: readonly string[],
   fromSeq: number,
   toSeq: number,
-): LastChange | null => {
+): Omit<LastChange, 'field'> | null => {
   const { state } = foldState(path, nodeFold, fromSeq);
   let object = objectIn(state, subject);
-  let value = valueOf(object, field);
-  let last: LastChange | null = null;
+  let value = valueOf(object, names);
+  let last: Omit<LastChange, 'field'> | null = null;
   foldRecords(path, { fromSeq: fromSeq + 1, toSeq }, (record) => {
     nodeFold.evolve(state, record);
     const now = objectIn(state, subject);
@@ -68,8 +68,8 @@ const changeWithin = (
     object = now;
     // What is gone keeps the values it had.
     if (now === undefined) return;
-    const is = valueOf(now, field);
-    if (!sameJson(is, value)) last = { seq: record.seq, field, before: value, after: is };
+    const is = valueOf(now, names);
+    if (!sameJson(is, value)) last = { seq: record.seq, before: value, after: is };
     value = is;
   });
   return last;
@@ -96,6 +96,11 @@ export const lastChange = (
   throughSeq: number,
 ): LastChange => {
   const subject = subjectOf(stream);
+  const names = namesOnPath(field);
+  if (names === null)
+    throw misuse(
+      `--last-change: "${field}" names no field. A name with dots stands in brackets and quotes, as scribe diff has it: config.labels["app.kubernetes.io/name"].`,
+    );
   const bornSeq = reader.placesOfStream(stream)[0]?.seq ?? 1;
   const touching = touchingSeqs(reader, stream, throughSeq);
   const starts = [
@@ -108,8 +113,8 @@ export const lastChange = (
   let toSeq = throughSeq;
   for (const fromSeq of starts) {
     const [from, to] = [fromSeq, toSeq];
-    const found = touching.some((seq) => seq > from && seq <= to) ? changeWithin(path, subject, field, from, to) : null;
-    if (found !== null) return found;
+    const found = touching.some((seq) => seq > from && seq <= to) ? changeWithin(path, subject, names, from, to) : null;
+    if (found !== null) return { ...found, field };
     if (fromSeq < bornSeq) break;
     toSeq = fromSeq;
   }

@@ -1,4 +1,4 @@
-/** Where two pieces of plain data differ, as paths: body.effects[0].kind. What is undefined counts as absent. */
+/** Paths into plain data, body.effects[0].kind, and where two pieces of it differ. What is undefined counts as absent. */
 
 export interface PathDifference {
   /** Empty: as a whole. */
@@ -25,7 +25,34 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 const PLAIN_KEY = /^[A-Za-z_$][\w$-]*$/;
 
 function joined(path: string, key: string, isIndex: boolean): string {
-  if (isIndex) return `${path}[${key}]`;
+  return isIndex ? `${path}[${key}]` : memberPath(path, key);
+}
+
+/** The path of a member of what `path` names, which is empty for the whole: config.labels["app.kubernetes.io/name"]. */
+export function memberPath(path: string, key: string): string {
   if (!PLAIN_KEY.test(key)) return `${path}[${JSON.stringify(key)}]`;
   return path === '' ? key : `${path}.${key}`;
 }
+
+const PART = /\.?([^.[\]"]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]/gy;
+
+/** The names on the way to what a path names, from the whole on; null for a text that is no path. */
+export const namesOnPath = (path: string): string[] | null => {
+  const names: string[] = [];
+  let end = 0;
+  for (const [part, plain, index, quoted] of path.matchAll(PART)) {
+    end += part.length;
+    const name = plain ?? index ?? unquoted(quoted ?? '');
+    if (name === null) return null;
+    names.push(name);
+  }
+  return end === path.length && end > 0 ? names : null;
+};
+
+const unquoted = (text: string): string | null => {
+  try {
+    return String(JSON.parse(text));
+  } catch {
+    return null;
+  }
+};

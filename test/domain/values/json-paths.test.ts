@@ -1,7 +1,7 @@
-/** Where two pieces of data differ. */
+/** Where two pieces of data differ, and what paths name. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { differingPaths } from '../../../src/domain/values/json-paths.ts';
+import { differingPaths, memberPath, namesOnPath } from '../../../src/domain/values/json-paths.ts';
 
 const pathsOf = (before: unknown, after: unknown): string[] =>
   [...differingPaths(before, after)].map(({ path }) => path);
@@ -17,4 +17,21 @@ test('what is undefined is absent, and a list is no object', () => {
   assert.deepEqual(pathsOf({ a: [] }, { a: {} }), ['a']);
   assert.deepEqual(pathsOf(null, { a: 1 }), ['']);
   assert.deepEqual([...differingPaths({ a: 1 }, {})], [{ path: 'a', before: 1, after: undefined }]);
+});
+
+test('a path names again what it was made of, whatever the names are', () => {
+  for (const names of [['config', 'labels', 'app.kubernetes.io/name'], ['a"b\\', ''], ['0', 'x y', ']'], ['phase']]) {
+    const path = names.reduce(memberPath, '');
+    assert.deepEqual(namesOnPath(path), names, path);
+  }
+  assert.equal(
+    ['config', 'labels', 'app.kubernetes.io/name'].reduce(memberPath, ''),
+    'config.labels["app.kubernetes.io/name"]',
+  );
+  assert.deepEqual(namesOnPath('effects[0].kind'), ['effects', '0', 'kind']);
+});
+
+test('what is no path is said to be none', () => {
+  for (const text of ['', '.', 'a..b', 'a.', 'a[', 'a["b]', 'a["b"', 'a[b]', 'a["\\x"]', 'a]b'])
+    assert.equal(namesOnPath(text), null, text);
 });
