@@ -155,7 +155,8 @@ test('C12: secrets are nowhere but in the bundle of the container they were give
   await daemon.ended();
   messages.push(JSON.stringify(await interrupted));
   await access(join(state, 'crash.txt'));
-  assert.deepEqual(await searchFiles(search, [root, state], bundles), [], 'after a crash');
+  // The container that was being made may have its bundle already, which the next start takes away.
+  assert.deepEqual(await searchFiles(search, [root, state], [join(state, 'bundles')]), [], 'after a crash');
   logs.push(daemon.log());
   await daemon.start();
   await searchAll('after a crash');
