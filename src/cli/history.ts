@@ -3,7 +3,6 @@ import { resolve } from 'node:path';
 import { openReader } from '../journal/open.ts';
 import { callMethods } from '../domain/call/catalogue.ts';
 import { command, misuse, type Values } from './command.ts';
-import { nearest } from '../config/nearest.ts';
 import { openCursor } from './cursor.ts';
 import { counted, localTime, shortUtcTime, type ShowTime, withAgo } from './format.ts';
 import { candidatesOf } from './history/candidates.ts';
@@ -154,19 +153,6 @@ const RECORDED: readonly string[] = callMethods.map((method) => method.toLowerCa
 const namesReads = (methods: readonly string[]): boolean =>
   methods.some((method) => !RECORDED.includes(method.toLowerCase()));
 
-/** A name that nothing bears and that no record has is a slip. */
-const refuseUnknown = async (methods: readonly string[]): Promise<void> => {
-  const { knownMethods } = await import('./history/methods.ts');
-  const known = knownMethods();
-  for (const method of methods) {
-    if (known.some((name) => name.toLowerCase() === method.toLowerCase())) continue;
-    const meant = nearest(method, known);
-    throw misuse(
-      `--method ${method}: there is no such method; ${meant === null ? `there are ${known.join(', ')}.` : `did you mean ${meant}?`}`,
-    );
-  }
-};
-
 export const history = command({
   name: 'history',
   summary: 'who called what, when, and how it ended',
@@ -227,7 +213,7 @@ export const history = command({
         await shown.flush();
         return await follow(scan, isChosen, watch, shown);
       }
-      if (past.fitting === 0) await refuseUnknown(filter.methods);
+      if (past.fitting === 0) (await import('./history/methods.ts')).refuseUnknown(filter.methods);
       await shown.flush();
       void io.recordRead?.({ ...seqsOf(reader, range), shown: past.shown });
       const isNobody = selection.isEmpty() && past.fitting === 0;

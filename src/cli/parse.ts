@@ -28,12 +28,16 @@ const checkOperands = (operands: readonly string[], wanted: Command['operands'])
   if (operands.length < countMin) throw misuse(`${name} is missing.`);
 };
 
-/** Throws CliError with exit status 2 for anything that the command does not know. */
+/**
+ * Throws CliError with exit status 2 for anything that the command does not know.
+ * @param hasHelp  whether --help is an option, as it is of every command
+ */
 export const parseWords = <O extends Options>(
   words: readonly string[],
   { options: own, operands: wanted }: Pick<Command<O>, 'options' | 'operands'>,
+  hasHelp = true,
 ): Parsed<O> => {
-  const options: Options = { ...own, [HELP_NAME]: HELP };
+  const options: Options = hasHelp ? { ...own, [HELP_NAME]: HELP } : own;
   const { tokens } = parseArgs({
     args: [...words],
     options: Object.fromEntries(

@@ -38,17 +38,14 @@ export const createFilterBox = ({ onMatches, onWords }: FilterBoxEvents): Filter
   box.addEventListener('search', () => {
     if (box.value === '' && applied !== '') form.requestSubmit();
   });
-  const again = (): void => {
-    if (applied !== '') filter.apply(applied);
-  };
   document.addEventListener('visibilitychange', () => {
     // A filter that goes on holds a connection; it is asked anew when somebody looks again.
     if (document.hidden) filter.pause();
-    else again();
+    else filter.again();
   });
 
   return {
-    again,
+    again: () => filter.again(),
     focus: () => box.focus(),
     apply(words) {
       applied = words;

@@ -1,4 +1,7 @@
-/** Asks the server which records a filter chooses, and marks them as the answer comes. Text is the server's to understand. */
+/**
+ * Asks the server which records a filter chooses, and marks them as the answer comes. Text is the server's to understand:
+ * what it refuses changes nothing, and the filter that is shown goes on.
+ */
 import type { ErrorAnswer, Matches } from './answers.ts';
 import { isUnanswered, reached, sentenceOf } from './ask.ts';
 import { linesIn } from './lines.ts';
@@ -11,24 +14,45 @@ export interface FilterEvents {
 }
 
 export interface RecordFilter {
-  /** What was chosen before counts no more. */
+  /** What was chosen before counts no more, unless this is refused. */
   readonly apply: (words: string) => void;
   /** Asks no more; what is marked stays. */
   readonly pause: () => void;
+  /** Asks anew for what is shown. */
+  readonly again: () => void;
 }
 
-export const createRecordFilter = ({ onMatches, onNote }: FilterEvents): RecordFilter => {
-  let asking = new AbortController();
+interface Asked {
+  readonly words: string;
+  readonly end: AbortController;
+}
 
-  const read = async (words: string, signal: AbortSignal): Promise<void> => {
-    const response = await reached(`matches?${new URLSearchParams({ words }).toString()}`, signal);
+const askedFor = (words: string): Asked => ({ words, end: new AbortController() });
+
+const ALL = '';
+
+export const createRecordFilter = ({ onMatches, onNote }: FilterEvents): RecordFilter => {
+  /** What is shown, and what was asked for last: another one until the server has taken it, and when it refuses it. */
+  let shown = askedFor(ALL);
+  let newest = shown;
+
+  const take = (asked: Asked): void => {
+    if (shown !== asked) shown.end.abort();
+    shown = asked;
+  };
+
+  const read = async (asked: Asked): Promise<void> => {
+    const { words, end } = asked;
+    const response = await reached(`matches?${new URLSearchParams({ words }).toString()}`, end.signal);
     if (!response.ok || response.body === null) throw new Error(((await response.json()) as ErrorAnswer).error);
+    take(asked);
     const seqs = new Set<number>();
     for await (const line of linesIn(response.body)) {
       const matches = JSON.parse(line) as Matches;
       for (const seq of matches.seqs) seqs.add(seq);
       const found = countText(seqs.size, 'record', 'records');
       onMatches(seqs);
+      if (asked !== newest) continue;
       onNote(
         matches.isWhole ? found : `${found}, looked up to record ${matches.throughSeq.toLocaleString('en-US')}`,
         false,
@@ -36,21 +60,41 @@ export const createRecordFilter = ({ onMatches, onNote }: FilterEvents): RecordF
     }
   };
 
+  const fail = (asked: Asked, error: unknown): void => {
+    if (asked.end.signal.aborted || asked !== newest) return;
+    const sentence = sentenceOf(error);
+    if (isUnanswered(error)) return onNote(sentence, false);
+    onNote(`${sentence} Still shown: ${shown.words === ALL ? 'all records' : shown.words}`, true);
+  };
+
+  const begin = (asked: Asked): void => {
+    read(asked).catch((error: unknown) => fail(asked, error));
+  };
+
   return {
-    pause: () => asking.abort(),
+    pause() {
+      for (const { end } of [shown, newest]) end.abort();
+    },
+    again() {
+      for (const { end } of [shown, newest]) end.abort();
+      const isRefused = newest !== shown;
+      const [before, asked] = [newest, askedFor(shown.words)];
+      shown = asked;
+      newest = isRefused ? askedFor(before.words) : asked;
+      if (asked.words !== ALL) begin(asked);
+      if (isRefused) begin(newest);
+    },
     apply(words) {
-      asking.abort();
-      asking = new AbortController();
-      const { signal } = asking;
-      if (words.trim() === '') {
+      if (newest !== shown) newest.end.abort();
+      newest = askedFor(words.trim());
+      if (newest.words === ALL) {
+        take(newest);
         onMatches(null);
         onNote('', false);
         return;
       }
       onNote('…', false);
-      read(words, signal).catch((error: unknown) => {
-        if (!signal.aborted) onNote(sentenceOf(error), !isUnanswered(error));
-      });
+      begin(newest);
     },
   };
 };

@@ -83,7 +83,12 @@ export async function startCriServer(options: CriServerOptions): Promise<CriServ
     ...(options.services?.(serviceOptions) ?? []),
     serviceOf(HealthDefinition, healthService(names), serviceOptions),
     serviceOf(ServerReflectionDefinition, reflectionService(names), serviceOptions),
-    serviceOf(ServerReflectionAlphaDefinition, reflectionService(names), serviceOptions),
+    // Which of the two definitions is meant is not left to the compiler: it decides by the order of files.
+    serviceOf<typeof ServerReflectionAlphaDefinition>(
+      ServerReflectionAlphaDefinition,
+      reflectionService(names),
+      serviceOptions,
+    ),
   ];
   function names(): readonly string[] {
     return services.map(({ name }) => name);

@@ -1,7 +1,8 @@
 /**
  * The filter box of the page: the options of `scribe history` as they are typed there, parsed by the same code. Dashes may
- * be left out, and what is no option is text to look for.
+ * be left out, and what is no option is text to look for, unless it looks like a misspelt one.
  */
+import { nearest } from '../../config/nearest.ts';
 import { parseWords } from '../parse.ts';
 import type { Filter } from '../history/filter.ts';
 import { filterOf, filterOptions } from '../history/filter-options.ts';
@@ -22,10 +23,20 @@ const WORD = /"([^"]*)"|'([^']*)'|([^\s"']+)/g;
 /** A word, with its quotes taken off: they may begin in it, as in a shell. */
 const WORDS = new RegExp(`(?:${WORD.source})+`, 'g');
 
-const wordsOf = (text: string): string[] =>
-  Array.from(text.matchAll(WORDS), ([word]) =>
-    word.replaceAll(WORD, (_, double?: string, single?: string, plain?: string) => double ?? single ?? plain ?? ''),
-  );
+interface Word {
+  readonly word: string;
+  /** From its first letter on. */
+  readonly isQuoted: boolean;
+}
+
+const wordsOf = (text: string): Word[] =>
+  Array.from(text.matchAll(WORDS), ([word]) => ({
+    word: word.replaceAll(
+      WORD,
+      (_, double?: string, single?: string, plain?: string) => double ?? single ?? plain ?? '',
+    ),
+    isQuoted: /^["']/.test(word),
+  }));
 
 const NAME = /^([a-z]+)(=.*)?$/s;
 
@@ -37,20 +48,32 @@ const dashed = (word: string): string => {
   return 'value' in option === (value !== undefined) ? `--${word}` : word;
 };
 
+/** "lable=app", not in quotes, where "label=app" was meant. */
+const refuseMisspelt = (word: string): void => {
+  const [, name = '', value] = NAME.exec(word) ?? [];
+  if (value === undefined || Object.hasOwn(options, name)) return;
+  const meant = nearest(name, Object.keys(options));
+  if (meant !== null)
+    throw misuse(`There is no option --${name}; did you mean --${meant}? Text that has a "=" goes in quotes.`);
+};
+
 /** Words that follow an option are its value, whatever they are. */
-const withDashes = (words: readonly string[]): string[] => {
+const withDashes = (words: readonly Word[]): string[] => {
   const takesValue = (word: string | undefined): boolean => {
     const name = word?.startsWith('--') === true ? word.slice(2) : '';
     return Object.hasOwn(options, name) && 'value' in options[name as keyof typeof options];
   };
-  return words.map((word, index) => (takesValue(words[index - 1]) ? word : dashed(word)));
+  return words.map(({ word, isQuoted }, index) => {
+    if (takesValue(words[index - 1]?.word)) return word;
+    if (!isQuoted) refuseMisspelt(word);
+    return dashed(word);
+  });
 };
 
 /** Throws CliError with what the command line would say. */
 export const parseFilterWords = (text: string): Chosen => {
   const operands = { name: 'TEXT', count: Number.MAX_SAFE_INTEGER, countMin: 0 };
-  const { help, values, operands: free } = parseWords(withDashes(wordsOf(text)), { options, operands });
-  if (help) throw misuse('The filter takes the options of scribe history.');
+  const { values, operands: free } = parseWords(withDashes(wordsOf(text)), { options, operands }, false);
   if (free.length > 0 && values.text !== undefined)
     throw misuse(`"${free.join(' ')}" and --text: give one of them, in quotes where it has spaces.`);
   const searched = free.length === 0 ? {} : { text: free.join(' ') };

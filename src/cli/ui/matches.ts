@@ -13,7 +13,7 @@ import { onlyWith, passes } from '../history/filter.ts';
 import { createScan } from '../history/scan.ts';
 import { createSelection } from '../history/selection.ts';
 import { watchJournal } from '../history/watch.ts';
-import { choosesAll } from '../things.ts';
+import { choosesAll, refuseAmbiguous } from '../things.ts';
 import type { Chosen } from './filter-words.ts';
 import { shownRecord } from './redact.ts';
 
@@ -67,7 +67,10 @@ const shownEntry = (level: Level, entry: Entry): Entry => {
 const isTold = (entry: Entry, filter: Chosen['filter'], level: Level): boolean =>
   passes(filter, entry) && (filter.text === null || passes(filter, shownEntry(level, entry)));
 
-/** Ends when all is looked through and the journal does not grow, or by the signal. */
+/**
+ * Ends when all is looked through and the journal does not grow, or by the signal. Throws, before it has said anything,
+ * for what `scribe history` refuses.
+ */
 export async function* findMatches(chosen: Chosen, options: MatchOptions): AsyncGenerator<Matches> {
   const { path, level, live, signal } = options;
   const { things, filter, range } = chosen;
@@ -76,6 +79,10 @@ export async function* findMatches(chosen: Chosen, options: MatchOptions): Async
   const isOver = (): boolean => signal.aborted;
   const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
   try {
+    refuseAmbiguous(things, reader.streamsBeginning);
+    /** Methods are refused when it is known that no record has them: until then there is nothing to say. */
+    const { refuseUnknown, unknownMethods } = await import('../history/methods.ts');
+    let isInDoubt = unknownMethods(filter.methods).length > 0;
     const selection = createSelection(choosesAll(things) ? {} : things);
     const headSeq = reader.head().seq;
     const rest = { reader, withEvents: true, withReads: false };
@@ -93,16 +100,18 @@ export async function* findMatches(chosen: Chosen, options: MatchOptions): Async
     for await (const entry of past) {
       throughSeq = seqsOf(entry).at(-1) ?? throughSeq;
       seqs.push(...chosenOf(entry));
+      if (seqs.length > 0) isInDoubt = false;
       if (performance.now() - heldMs >= HELD_MS_MAX) {
         await setImmediate();
         heldMs = performance.now();
       }
       if (isOver()) return;
-      if (performance.now() - toldMs < TOLD_EVERY_MS) continue;
+      if (isInDoubt || performance.now() - toldMs < TOLD_EVERY_MS) continue;
       yield { seqs, throughSeq, isWhole: false };
       seqs = [];
       toldMs = performance.now();
     }
+    if (isInDoubt) refuseUnknown(filter.methods);
     yield { seqs, throughSeq: headSeq, isWhole: true };
     if (watch === null) return;
     // Calls that were under way are begun again, and come whole when they have ended.

@@ -20,7 +20,7 @@ export interface ServerParts {
   readonly port: number;
   readonly feed: Feed;
   readonly questions: Questions;
-  readonly matches: (chosen: Chosen, signal: AbortSignal) => AsyncIterable<Matches>;
+  readonly matches: (chosen: Chosen, signal: AbortSignal) => AsyncGenerator<Matches>;
   readonly about: object;
 }
 
@@ -91,11 +91,21 @@ async function* linesOf(values: AsyncIterable<object>): AsyncGenerator<string> {
   for await (const value of values) yield `${JSON.stringify(value)}\n`;
 }
 
-const sendMatches = (response: ServerResponse, words: string, { matches }: ServerParts): Promise<void> => {
+/** Those after the first, which is here already. */
+async function* goingOn<T>(first: T, rest: AsyncGenerator<T>): AsyncGenerator<T> {
+  yield first;
+  yield* rest;
+}
+
+const sendMatches = async (response: ServerResponse, words: string, { matches }: ServerParts): Promise<void> => {
   const chosen = parseFilterWords(words);
   const left = new AbortController();
   response.once('close', () => left.abort());
-  return sendAll(response, 'application/x-ndjson', linesOf(matches(chosen, left.signal)));
+  const found = matches(chosen, left.signal);
+  // What is asked wrongly is refused before the first answer, and the refusal is an answer of its own.
+  const first = await found.next();
+  if (first.done === true) return void response.destroy();
+  await sendAll(response, 'application/x-ndjson', linesOf(goingOn(first.value, found)));
 };
 
 const respond = async (request: IncomingMessage, response: ServerResponse, parts: ServerParts): Promise<void> => {

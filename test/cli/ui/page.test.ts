@@ -116,6 +116,26 @@ describe('the page', () => {
     assert.equal(await box.getAttribute('aria-invalid'), 'true');
   });
 
+  test('what a filter box refuses is said beside it and to screen readers, and what was shown stays', async (t) => {
+    const page = await opened(t, '#filter=pod%3Dtest%2Fweb');
+    await says(page, '#filter-note', /^\d+ records$/);
+    await page.locator('#rows tr').filter({ hasNotText: 'test/web' }).first().waitFor({ state: 'detached' });
+    const [rows, status] = [await rowTexts(page), await textOf(page, '#status')];
+    const box = page.getByRole('searchbox', { name: 'Filter' });
+    await box.fill('method=RunPodSandbx');
+    await box.press('Enter');
+    const said =
+      /^--method RunPodSandbx: there is no such method; did you mean RunPodSandbox\? Still shown: pod=test\/web$/;
+    await page.getByRole('status').filter({ hasText: said }).waitFor();
+    assert.equal(await box.getAttribute('aria-describedby'), 'filter-note');
+    assert.equal(await box.getAttribute('aria-invalid'), 'true');
+    assert.deepEqual([await rowTexts(page), await textOf(page, '#status')], [rows, status]);
+    await box.fill('method=RunPodSandbox');
+    await box.press('Enter');
+    await says(page, '#filter-note', /^\d+ records$/);
+    assert.equal(await box.getAttribute('aria-invalid'), 'false');
+  });
+
   test('a record opens with what led to it and the state then; its causes open, too, and Back goes back', async (t) => {
     const page = await opened(t);
     const exited = seqOf('container.exited', story.nginx);

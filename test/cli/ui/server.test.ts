@@ -297,11 +297,38 @@ describe('the filter', () => {
       ['since=never', /--since never: that is no time/],
       ['--image a --pod b', /--image goes with none of --pod/],
       ['web --text web', /"web" and --text: give one of them/],
+      ['code=NOTFOUND', /--code NOTFOUND: there is no such gRPC code; did you mean NOT_FOUND\?/],
+      ['method=RunPodSandbx', /--method RunPodSandbx: there is no such method; did you mean RunPodSandbox\?/],
+      ['lable=a=b', /There is no option --lable; did you mean --label\? Text that has a "=" goes in quotes\./],
+      ['--hlep', /^There is no option --hlep; there are --pod, (?!.*--help)/],
+      ['--help', /^There is no option --help; there are --pod, /],
     ] as const)
       assert.match(
         (await served.get<ErrorAnswer>(`matches?${new URLSearchParams({ words }).toString()}`)).error,
         sentence,
       );
+  });
+
+  test('refuses the beginning of several ids as the command line does', async (t) => {
+    const [last] = story.records.slice(-1);
+    assert.ok(last !== undefined);
+    const twins = ['0', '1'].map((end, index) => ({
+      ...last,
+      ...{ seq: last.seq + 1 + index, stream: `sandbox/abcd${end.repeat(60)}`, type: 'sandbox.removing', body: '{}' },
+    }));
+    const { dir, journalPath: path } = await rootWith(t, [...story.records, ...twins]);
+    const { url } = await serveJournal(t, path);
+    const response = await fetch(`${url}matches?words=pod%3Dabcd`);
+    const { error } = (await response.json()) as ErrorAnswer;
+    assert.equal(response.ok, false);
+    assert.match(error, /^--pod "abcd" could be any of these: sandbox\/abcd.* Give more of the id\.$/);
+    const { stderr } = await scribe(['history', '--root', dir, '--pod', 'abcd']);
+    assert.ok(stderr.includes(error), stderr);
+  });
+
+  test('takes what has a "=" and is in quotes, or is near no option, for text', () => {
+    for (const typed of ['"lable=a=b"', 'app=web'])
+      assert.equal(parseFilterWords(typed).filter.text, typed.replaceAll('"', ''));
   });
 
   test('words are split as a shell does', () => {
