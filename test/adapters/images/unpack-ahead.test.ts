@@ -3,10 +3,12 @@
  * nothing, for what is looked at is when it is asked; what such a process does is in the tests of unpacking.
  */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, it, type TestContext } from 'node:test';
 import { defaultImageLimits } from '../../../src/adapters/images/types.ts';
 import { createUnpackerProcesses } from '../../../src/adapters/images/unpack/processes.ts';
+import { NODE_FLAGS } from '../../../src/adapters/images/unpack/run-child.ts';
 import { FailureError } from '../../../src/domain/model/errors.ts';
 import type { RunRequest, RunResult } from '../../../src/platform/spawner/types.ts';
 
@@ -185,5 +187,14 @@ describe('an unpacking process that has unpacked a layer', () => {
     vouched.reject(new Error('another digest'));
     await assert.rejects(lower, /another digest/);
     assert.equal(isGone(0), true);
+  });
+});
+
+describe('the flags of an unpacking process', () => {
+  it('leave V8 the compiled code that Node brings along', () => {
+    const tagWith = (flags: readonly string[]): string =>
+      execFileSync(process.execPath, [...flags, '--print', 'v8.cachedDataVersionTag()'], { encoding: 'utf8' });
+    assert.equal(tagWith(NODE_FLAGS), tagWith([]));
+    assert.notEqual(tagWith([...NODE_FLAGS, '--initial-old-space-size=64']), tagWith([]));
   });
 });

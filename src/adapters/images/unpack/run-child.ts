@@ -15,10 +15,10 @@ import type { ChainPlace } from './turns.ts';
 
 const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
 /**
- * Its heap is not collected before there is something to collect: V8 begins with a few MB, and counts what is being
- * decompressed, so that small layers were marked four times for nothing. It works on one thread and decompresses on another.
+ * It works on one thread and decompresses on another. Only flags with which V8 still takes the compiled code that Node brings
+ * along: with others (a larger heap to begin with, say) Node's own modules are compiled anew at each start.
  */
-const NODE_FLAGS = ['--max-old-space-size=384', '--initial-old-space-size=64', '--v8-pool-size=1'];
+export const NODE_FLAGS: readonly string[] = ['--max-old-space-size=384', '--v8-pool-size=1'];
 
 export interface UnpackerRun extends Pick<UnpackRequest, 'form' | 'diffId' | 'archivePath'> {
   readonly arriving?: ArrivingArchive;
