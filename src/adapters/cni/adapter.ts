@@ -15,7 +15,7 @@ import type { Spawner } from '../../platform/spawner/types.ts';
 import { type Attachment, createChain } from './chain.ts';
 import { type CniLog, createNetworkWatch } from './network-watch.ts';
 import { createOrder } from './order.ts';
-import { createRunPlugin } from './plugin.ts';
+import { createStartPlugin } from './plugin.ts';
 import { type IpPreference, orderIps } from './result.ts';
 import { identifierProblem } from './runtime-config.ts';
 import { createStartsFirst } from './starts-first.ts';
@@ -78,7 +78,7 @@ export interface CniAdapter {
 export const createCniAdapter = (options: CniAdapterOptions): CniAdapter => {
   const { confDir, handlers = [], files, maxConfFiles, observe, log } = options;
   const chain = createChain(
-    createRunPlugin({ spawner: options.spawner, binDirs: options.binDirs, timeoutMs: options.pluginTimeoutMs }),
+    createStartPlugin({ spawner: options.spawner, binDirs: options.binDirs, timeoutMs: options.pluginTimeoutMs }),
     files.callsAt,
   );
   const order = createOrder();

@@ -1,13 +1,13 @@
 /**
  * Runs a network's plugins in their order (CNI 1.1, section 3): ADD with prevResult from plugin to plugin, DEL
- * backwards and past failures, CHECK, GC and STATUS. Names plugin, network and pod in every failure.
- * Must not remember anything between calls.
+ * backwards and past failures, CHECK, GC and STATUS. The next one is started while one runs, and waits for its request
+ * (docs/decisions/plugins-wait.md). Names plugin, network and pod in every failure. Must not remember anything between calls.
  */
 import type { CniConfList, CniPluginConf, PodNetwork } from '../../domain/model/cni.ts';
 import { FailureError } from '../../domain/model/errors.ts';
 import { sameJson } from '../../domain/values/json.ts';
 import type { CallsAt } from '../../platform/linux/file-calls.ts';
-import type { CniCommand, RunPlugin } from './plugin.ts';
+import type { AttachmentEnv, CniCommand, PluginOutcome, StartedPlugin, StartPlugin } from './plugin.ts';
 import { type AddResult, parseAddResult } from './result.ts';
 import { cniArgsOf, runtimeConfigOf } from './runtime-config.ts';
 import { CHECK_SINCE, GC_AND_STATUS_SINCE, isAtLeast } from './versions.ts';
@@ -86,7 +86,7 @@ const attachmentRequest = (network: PodNetwork, plugin: CniPluginConf, prevResul
   };
 };
 
-const attachmentEnv = (network: PodNetwork, netnsPath: string) => ({
+const attachmentEnv = (network: PodNetwork, netnsPath: string): AttachmentEnv => ({
   CNI_CONTAINERID: network.podSandboxId,
   CNI_NETNS: netnsPath,
   CNI_IFNAME: network.ifName,
@@ -98,26 +98,67 @@ interface Trouble {
   readonly missing: boolean;
 }
 
-export const createChain = (runPlugin: RunPlugin, callsAt: CallsAt): Chain => {
+/** What a row of plugins is started with. */
+interface Row {
+  readonly command: CniCommand;
+  readonly attachment: AttachmentEnv | null;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Runs plugins one after the other, each on what `requestOf` makes when its turn has come. `heard` is told how each went; when it
+ * throws, no more are run.
+ */
+const createRow =
+  (startPlugin: StartPlugin) =>
+  async (
+    plugins: readonly CniPluginConf[],
+    row: Row,
+    requestOf: (plugin: CniPluginConf) => object,
+    heard: (outcome: PluginOutcome, plugin: CniPluginConf) => void,
+  ): Promise<void> => {
+    const startAt = (at: number): StartedPlugin | null => {
+      const plugin = plugins[at];
+      return plugin === undefined ? null : startPlugin({ ...row, plugin: plugin.type });
+    };
+    let started = startAt(0);
+    try {
+      for (const [at, plugin] of plugins.entries()) {
+        const outcome = started?.run(requestOf(plugin));
+        started = startAt(at + 1);
+        if (outcome !== undefined) heard(await outcome, plugin);
+      }
+    } finally {
+      started?.drop();
+    }
+  };
+
+export const createChain = (startPlugin: StartPlugin, callsAt: CallsAt): Chain => {
+  const inRow = createRow(startPlugin);
+
   const add = async (network: PodNetwork, signal: AbortSignal): Promise<AddResult> => {
     const { confList, netnsPath, ifName } = network;
     if (!(await isNetns(netnsPath, callsAt))) {
       throw failure('ADD', confList.name, network, [`${netnsPath} is no network namespace`]);
     }
     const attachment = attachmentEnv(network, netnsPath);
-    let last: AddResult | null = null;
-    for (const plugin of confList.plugins) {
-      const request = attachmentRequest(network, plugin, last?.result);
-      const outcome = await runPlugin({ command: 'ADD', plugin: plugin.type, request, attachment, signal });
-      if (!outcome.ok) throw failure('ADD', confList.name, network, [`plugin ${plugin.type} ${outcome.message}`]);
-      try {
-        last = parseAddResult(outcome.stdout, confList.cniVersion, ifName);
-      } catch (error) {
-        const problem = `plugin ${plugin.type} succeeded, but its result ${(error as Error).message}`;
-        throw failure('ADD', confList.name, network, [problem]);
-      }
-    }
-    if (last === null || last.ips.length === 0) {
+    const results: AddResult[] = [];
+    await inRow(
+      confList.plugins,
+      { command: 'ADD', attachment, signal },
+      (plugin) => attachmentRequest(network, plugin, results.at(-1)?.result),
+      (outcome, { type }) => {
+        if (!outcome.ok) throw failure('ADD', confList.name, network, [`plugin ${type} ${outcome.message}`]);
+        try {
+          results.push(parseAddResult(outcome.stdout, confList.cniVersion, ifName));
+        } catch (error) {
+          const problem = `plugin ${type} succeeded, but its result ${(error as Error).message}`;
+          throw failure('ADD', confList.name, network, [problem]);
+        }
+      },
+    );
+    const last = results.at(-1);
+    if (last === undefined || last.ips.length === 0) {
       throw failure('ADD', confList.name, network, [`the plugins gave ${ifName} no address`]);
     }
     return last;
@@ -129,12 +170,15 @@ export const createChain = (runPlugin: RunPlugin, callsAt: CallsAt): Chain => {
     const attachment = attachmentEnv(network, (await isNetns(netnsPath, callsAt)) ? netnsPath : '');
     const prevResult = isAtLeast(confList.cniVersion, CHECK_SINCE) ? result : null;
     const troubles: Trouble[] = [];
-    for (const plugin of confList.plugins.toReversed()) {
-      const request = attachmentRequest(network, plugin, prevResult);
-      const outcome = await runPlugin({ command: 'DEL', plugin: plugin.type, request, attachment, signal });
-      if (outcome.ok || outcome.code === CODE_CONTAINER_UNKNOWN) continue;
-      troubles.push({ problem: `plugin ${plugin.type} ${outcome.message}`, missing: outcome.missing });
-    }
+    await inRow(
+      confList.plugins.toReversed(),
+      { command: 'DEL', attachment, signal },
+      (plugin) => attachmentRequest(network, plugin, prevResult),
+      (outcome, { type }) => {
+        if (!outcome.ok && outcome.code !== CODE_CONTAINER_UNKNOWN)
+          troubles.push({ problem: `plugin ${type} ${outcome.message}`, missing: outcome.missing });
+      },
+    );
     return troubles;
   };
 
@@ -155,34 +199,43 @@ export const createChain = (runPlugin: RunPlugin, callsAt: CallsAt): Chain => {
     const { confList, netnsPath } = network;
     if (confList.disableCheck === true || !isAtLeast(confList.cniVersion, CHECK_SINCE)) return false;
     const attachment = attachmentEnv(network, netnsPath);
-    for (const plugin of confList.plugins) {
-      const request = attachmentRequest(network, plugin, result);
-      const outcome = await runPlugin({ command: 'CHECK', plugin: plugin.type, request, attachment });
-      if (!outcome.ok) throw failure('CHECK', confList.name, network, [`plugin ${plugin.type} ${outcome.message}`]);
-    }
+    await inRow(
+      confList.plugins,
+      { command: 'CHECK', attachment },
+      (plugin) => attachmentRequest(network, plugin, result),
+      (outcome, { type }) => {
+        if (!outcome.ok) throw failure('CHECK', confList.name, network, [`plugin ${type} ${outcome.message}`]);
+      },
+    );
     return true;
   };
 
   const gc = async (confList: CniConfList, attachments: readonly Attachment[]): Promise<void> => {
     if (!isAtLeast(confList.cniVersion, GC_AND_STATUS_SINCE)) return;
     const problems: string[] = [];
-    for (const plugin of confList.plugins) {
-      const request = { ...baseRequest(confList, plugin), [VALID_ATTACHMENTS_KEY]: attachments };
-      const outcome = await runPlugin({ command: 'GC', plugin: plugin.type, request, attachment: null });
-      if (!outcome.ok && !isUnknownCommand(outcome)) problems.push(`plugin ${plugin.type} ${outcome.message}`);
-    }
+    await inRow(
+      confList.plugins,
+      { command: 'GC', attachment: null },
+      (plugin) => ({ ...baseRequest(confList, plugin), [VALID_ATTACHMENTS_KEY]: attachments }),
+      (outcome, { type }) => {
+        if (!outcome.ok && !isUnknownCommand(outcome)) problems.push(`plugin ${type} ${outcome.message}`);
+      },
+    );
     if (problems.length > 0) throw failure('GC', confList.name, null, problems);
   };
 
   const status = async (confList: CniConfList): Promise<string | null> => {
     if (!isAtLeast(confList.cniVersion, GC_AND_STATUS_SINCE)) return null;
-    for (const plugin of confList.plugins) {
-      const request = baseRequest(confList, plugin);
-      const outcome = await runPlugin({ command: 'STATUS', plugin: plugin.type, request, attachment: null });
-      if (!outcome.ok && !isUnknownCommand(outcome))
-        return failure('STATUS', confList.name, null, [`plugin ${plugin.type} ${outcome.message}`]).message;
-    }
-    return null;
+    const problems: string[] = [];
+    await inRow(
+      confList.plugins,
+      { command: 'STATUS', attachment: null },
+      (plugin) => baseRequest(confList, plugin),
+      (outcome, { type }) => {
+        if (!outcome.ok && !isUnknownCommand(outcome)) problems.push(`plugin ${type} ${outcome.message}`);
+      },
+    );
+    return problems.length === 0 ? null : failure('STATUS', confList.name, null, problems).message;
   };
 
   return { add, del, check, gc, status };

@@ -1,6 +1,6 @@
 /**
- * Runs one CNI plugin: finds its executable, gives it its environment and request, and says how it went. The
- * spawner runs it, so that the daemon never forks; time and output are bounded.
+ * Starts one CNI plugin: finds its executable, gives it its environment, then its request, which it waits for, and says
+ * how it went. The spawner runs it, so that the daemon never forks; time and output are bounded.
  * Must not know chains, nor what a result means.
  */
 import { stat } from 'node:fs/promises';
@@ -35,10 +35,16 @@ export interface PluginCall {
   readonly command: CniCommand;
   /** The `type` of the plugin's configuration. */
   readonly plugin: string;
-  /** What goes to stdin, as JSON. */
-  readonly request: object;
   readonly attachment: AttachmentEnv | null;
   readonly signal?: AbortSignal;
+}
+
+/** A plugin that is there, or is being started, and has not been told what to do. One of the two has to be called, once. */
+export interface StartedPlugin {
+  /** `request` goes to its stdin, as JSON. Resolves with how it went; rejects only when the call's signal aborted it. */
+  readonly run: (request: object) => Promise<PluginOutcome>;
+  /** Nothing is asked of it: it is killed. */
+  readonly drop: () => void;
 }
 
 export type PluginOutcome =
@@ -52,8 +58,7 @@ export type PluginOutcome =
       readonly missing: boolean;
     };
 
-/** Resolves with how it went; rejects only when `signal` aborted it. */
-export type RunPlugin = (call: PluginCall) => Promise<PluginOutcome>;
+export type StartPlugin = (call: PluginCall) => StartedPlugin;
 
 const failed = (message: string, code: number | null = null, missing = false): PluginOutcome => ({
   ok: false,
@@ -82,7 +87,7 @@ const findPlugin = async (plugin: string, binDirs: readonly string[]): Promise<s
   return null;
 };
 
-export const createRunPlugin = ({
+export const createStartPlugin = ({
   spawner,
   binDirs,
   timeoutMs,
@@ -90,14 +95,17 @@ export const createRunPlugin = ({
   readonly spawner: Pick<Spawner, 'run'>;
   readonly binDirs: readonly string[];
   readonly timeoutMs: number;
-}): RunPlugin => {
+}): StartPlugin => {
   const baseEnv = {
     PATH: process.env.PATH ?? FALLBACK_PATH,
     CNI_PATH: binDirs.join(delimiter),
     GOMAXPROCS: process.env.GOMAXPROCS ?? GO_PROCESSORS,
   };
 
-  return async ({ command, plugin, request, attachment, signal }) => {
+  const outcomeOf = async (
+    { command, plugin, attachment, signal }: PluginCall,
+    input: Promise<Uint8Array>,
+  ): Promise<PluginOutcome> => {
     const path = await findPlugin(plugin, binDirs);
     if (path === null) {
       return failed(
@@ -113,7 +121,7 @@ export const createRunPlugin = ({
         args: [],
         env: { ...baseEnv, CNI_COMMAND: command, ...attachment },
         cwd: '/',
-        stdin: Buffer.from(JSON.stringify(request)),
+        input,
         timeoutMs,
         finishMs: FINISH_MS,
         outputBytesMax: OUTPUT_BYTES_MAX,
@@ -134,6 +142,20 @@ export const createRunPlugin = ({
     }
     if (run.stdout.byteLength >= OUTPUT_BYTES_MAX) return failed(`printed more than ${OUTPUT_BYTES_MAX} bytes`);
     return { ok: true, stdout };
+  };
+
+  return (call) => {
+    const { promise: input, resolve, reject } = Promise.withResolvers<Uint8Array>();
+    const outcome = outcomeOf(call, input);
+    // Whoever drops it, or was told of another one's failure, does not hear of its own.
+    for (const unheard of [input, outcome]) unheard.catch(() => undefined);
+    return {
+      run: (request) => {
+        resolve(Buffer.from(JSON.stringify(request)));
+        return outcome;
+      },
+      drop: () => reject(interrupted(call.command, call.plugin)),
+    };
   };
 };
 

@@ -100,6 +100,22 @@ const checkInput = (command: string, stdin: Uint8Array | undefined): void => {
   throw new FailureError('HostFailed', `${command} cannot be given ${stdin.length} bytes of standard input.`);
 };
 
+/** Hands an input on when it comes; `refuse` is called when it never will, and the returned function throws why. */
+const whenItComes = (
+  input: Promise<Uint8Array> | undefined,
+  give: (input: Uint8Array) => void,
+  refuse: () => void,
+): (() => void) => {
+  let refusal: { readonly error: unknown } | null = null;
+  input?.then(give).catch((error: unknown) => {
+    refusal = { error };
+    refuse();
+  });
+  return () => {
+    if (refusal !== null) throw refusal.error;
+  };
+};
+
 /** What is asked for and answered in one message. */
 const operationsOf = (ask: <T>(request: SpawnerRequest) => Promise<T>) => {
   const pinNamespaces = (namespaces: NamespacesRequest): Promise<void> => ask({ op: 'pinNamespaces', namespaces });
@@ -115,6 +131,45 @@ const operationsOf = (ask: <T>(request: SpawnerRequest) => Promise<T>) => {
     unpin: (paths) => ask({ op: 'unpin', paths }),
   } satisfies Partial<Spawner>;
 };
+
+/** Sends one request; the spawner answers it with what it gives. */
+type Ask = (
+  request: SpawnerRequest,
+  run?: Partial<Pick<UnderWay, 'output'>> & Pick<RunRequest, 'stdin' | 'onStarted'>,
+) => { readonly id: number; readonly reply: Promise<unknown> };
+
+/** `send` does nothing once the spawner has ended: then `ask` has rejected. */
+const createRun =
+  (ask: Ask, send: (frame: Uint8Array) => void): Spawner['run'] =>
+  async ({ stdin, input, told, onStdout, onStarted, signal, ...head }) => {
+    const cancelled = (): FailureError => new FailureError('Cancelled', `${head.command} was cancelled.`);
+    if (signal?.aborted) throw cancelled();
+    checkInput(head.command, stdin);
+    const { output, collected } = collectOutput(onStdout);
+    const waits = {
+      ...(told !== undefined && { waits: true as const }),
+      ...(input !== undefined && { inputLater: true as const }),
+    };
+    const { id, reply } = ask({ op: 'run', run: { ...head, ...waits } }, { output, stdin, onStarted });
+    told?.((what) => send(encodeJson(FrameKind.told, id, what)));
+    const cancel = (): void => {
+      send(encodeFrame(FrameKind.cancel, id, new Uint8Array()));
+    };
+    const give = (later: Uint8Array): void => {
+      checkInput(head.command, later);
+      send(encodeFrame(FrameKind.input, id, later));
+    };
+    const throwIfRefused = whenItComes(input, give, cancel);
+    signal?.addEventListener('abort', cancel);
+    try {
+      const tail = (await reply) as RunTail;
+      if (signal?.aborted) throw cancelled();
+      throwIfRefused();
+      return { ...tail, ...collected() };
+    } finally {
+      signal?.removeEventListener('abort', cancel);
+    }
+  };
 
 /**
  * Starts the spawner and resolves once it takes requests. It does so only after the spawner of the previous daemon,
@@ -181,51 +236,23 @@ export const startSpawner = async ({ lockPath, startTimeoutMs, signal }: Spawner
   const stat = await readProcessStat(pid);
   if (stat === null) throw new FailureError('HostFailed', 'The spawner ended as soon as it had started.');
 
-  /** Sends one request; the spawner answers it with what it gives. */
-  const ask = <T>(
-    request: SpawnerRequest,
-    {
-      output = null,
-      stdin,
-      onStarted,
-    }: Partial<Pick<UnderWay, 'output'>> & Pick<RunRequest, 'stdin' | 'onStarted'> = {},
-  ): { id: number; reply: Promise<T> } => {
+  const send = (frame: Uint8Array): void => {
+    if (open) socket.write(frame);
+  };
+  const ask: Ask = (request, { output = null, stdin, onStarted } = {}) => {
     lastId = (lastId + 1) % 2 ** 32;
     const id = lastId;
-    const reply = pending.wait(id, { note: { output, onStarted, processGroup: null } }) as Promise<T>;
-    if (open) {
-      if (stdin) socket.write(encodeFrame(FrameKind.stdin, id, stdin));
-      socket.write(encodeJson(FrameKind.request, id, request));
-    }
+    const reply = pending.wait(id, { note: { output, onStarted, processGroup: null } });
+    if (stdin) send(encodeFrame(FrameKind.stdin, id, stdin));
+    send(encodeJson(FrameKind.request, id, request));
     return { id, reply };
-  };
-
-  const run = async ({ stdin, told, onStdout, onStarted, signal, ...head }: RunRequest) => {
-    const cancelled = (): FailureError => new FailureError('Cancelled', `${head.command} was cancelled.`);
-    if (signal?.aborted) throw cancelled();
-    checkInput(head.command, stdin);
-    const { output, collected } = collectOutput(onStdout);
-    const waits = told !== undefined && { waits: true as const };
-    const { id, reply } = ask<RunTail>({ op: 'run', run: { ...head, ...waits } }, { output, stdin, onStarted });
-    told?.((what) => void (open && socket.write(encodeJson(FrameKind.told, id, what))));
-    const cancel = (): void => {
-      if (open) socket.write(encodeFrame(FrameKind.cancel, id, new Uint8Array()));
-    };
-    signal?.addEventListener('abort', cancel);
-    try {
-      const tail = await reply;
-      if (signal?.aborted) throw cancelled();
-      return { ...tail, ...collected() };
-    } finally {
-      signal?.removeEventListener('abort', cancel);
-    }
   };
 
   return {
     pid,
     startTicks: stat.startTicks,
-    run,
-    ...operationsOf(<T>(request: SpawnerRequest) => ask<T>(request).reply),
+    run: createRun(ask, send),
+    ...operationsOf(<T>(request: SpawnerRequest) => ask(request).reply as Promise<T>),
     ended: ended.promise,
     close: () => {
       socket.end();

@@ -15,7 +15,7 @@ import type { MappedMountsRequest, NamespacesRequest, ProcessName, RunRequest, R
 export const SPAWNER_FD = 3;
 
 export const FrameKind = {
-  /** To the spawner: JSON of SpawnerRequest; for a run, its stdin came in frames before it. */
+  /** To the spawner: JSON of SpawnerRequest; for a run, its stdin came in a frame before it. */
   request: 1,
   stdin: 2,
   cancel: 3,
@@ -29,6 +29,8 @@ export const FrameKind = {
   reply: 8,
   /** To the spawner: JSON of Told, for a run under way that waits for it. */
   told: 9,
+  /** To the spawner: the whole stdin of a run under way that waits for it. */
+  input: 10,
 } as const;
 export type FrameKind = (typeof FrameKind)[keyof typeof FrameKind];
 
@@ -38,9 +40,11 @@ export interface Frame {
   readonly body: Uint8Array;
 }
 
-export type RunHead = Omit<RunRequest, 'stdin' | 'told' | 'onStdout' | 'onStarted' | 'signal'> & {
+export type RunHead = Omit<RunRequest, 'stdin' | 'input' | 'told' | 'onStdout' | 'onStarted' | 'signal'> & {
   /** It will be told something. */
   readonly waits?: true;
+  /** Its stdin comes later. */
+  readonly inputLater?: true;
 };
 export type RunTail = Omit<RunResult, 'stdout' | 'stderr'>;
 export type DetachedRequest = Parameters<Spawner['startDetached']>[0];

@@ -27,8 +27,10 @@ export interface RunListener {
 export interface RunningProgram {
   /** The program's pid as well. */
   readonly processGroup: number;
-  /** What it may still take when the daemon has gone. */
-  readonly finishMs: number;
+  /** What it may still take when the daemon has gone: nothing while it waits for its input. */
+  readonly finishMs: () => number;
+  /** The input that it waits for; its time begins. */
+  readonly giveInput: (input: Uint8Array) => void;
   /** SIGKILL to the whole process group. */
   readonly kill: () => void;
   readonly resume: () => void;
@@ -69,16 +71,17 @@ const spawnPiped = (
   }
 };
 
-const giveInput = (fd: number, input: Uint8Array): void => {
+const writeInput = (fd: number, input: Uint8Array): void => {
   const socket = new Socket({ fd, readable: false, writable: true });
   // A program need not read what it is given.
   socket.on('error', () => socket.destroy());
   socket.end(input, () => socket.destroy());
 };
 
-/** The end of the stdin of a program that is told something, and waits for its root after the first time. */
-const createWaiting = (stdinFd: number | null) => {
+/** The end of the stdin of a program that waits: for its input, or for what it is told and its root after the first time. */
+const createWaiting = (stdinFd: number | null, forInput: boolean) => {
   let held = stdinFd;
+  let hasInput = !forInput;
   let root: NewRoot | null = null;
   const say = (line: string): void => {
     if (held === null) return;
@@ -99,10 +102,30 @@ const createWaiting = (stdinFd: number | null) => {
       root = null;
       say('\n');
     },
+    hasInput: () => hasInput,
+    /** false: it waits for none. */
+    giveInput: (input: Uint8Array): boolean => {
+      if (hasInput || held === null) return false;
+      hasInput = true;
+      writeInput(held, input);
+      held = null;
+      return true;
+    },
     release: (): void => {
       if (held !== null) closeSync(held);
       held = null;
     },
+  };
+};
+
+/** What it may take from when it begins; null: as long as it will. */
+const createTime = (timeoutMs: number | null, over: () => void) => {
+  let timer: NodeJS.Timeout | undefined;
+  return {
+    begin: (): void => {
+      if (timeoutMs !== null) timer = setTimeout(over, timerMs(timeoutMs));
+    },
+    end: (): void => clearTimeout(timer),
   };
 };
 
@@ -117,12 +140,12 @@ export const runProgram = (
   listener: RunListener,
 ): RunningProgram => {
   const pipes = {
-    stdin: input || head.waits === true ? makePipe() : null,
+    stdin: input || head.waits === true || head.inputLater === true ? makePipe() : null,
     stdout: makePipe(),
     stderr: makePipe(),
   };
   const processGroup = spawnPiped(head, pipes, nullFd);
-  if (pipes.stdin && input) giveInput(pipes.stdin.writeFd, input);
+  if (pipes.stdin && input) writeInput(pipes.stdin.writeFd, input);
 
   let timedOut = false;
   let settled = false;
@@ -130,12 +153,12 @@ export const runProgram = (
   let patience: NodeJS.Timeout | undefined;
   const outputs = new Map<OutputStream, Socket>();
   const kept: BoundedOutput[] = [];
-  const waiting = createWaiting(input ? null : (pipes.stdin?.writeFd ?? null));
+  const waiting = createWaiting(input ? null : (pipes.stdin?.writeFd ?? null), head.inputLater === true);
 
   const finish = (): void => {
     if (settled) return;
     settled = true;
-    clearTimeout(deadline);
+    time.end();
     clearTimeout(patience);
     for (const output of outputs.values()) output.destroy();
     waiting.release();
@@ -161,11 +184,11 @@ export const runProgram = (
     patience = setTimeout(finish, KILL_WAIT_MS);
   };
 
-  const overtime = (): void => {
+  const time = createTime(head.timeoutMs, () => {
     timedOut = true;
     kill();
-  };
-  const deadline = head.timeoutMs === null ? undefined : setTimeout(overtime, timerMs(head.timeoutMs));
+  });
+  if (waiting.hasInput()) time.begin();
 
   /** A program that has no root is not let go on. */
   const giveRoot = (root: NewRoot): void => {
@@ -201,7 +224,10 @@ export const runProgram = (
 
   return {
     processGroup,
-    finishMs: Math.min(head.finishMs ?? 0, FINISH_MS_MAX),
+    finishMs: () => (waiting.hasInput() ? Math.min(head.finishMs ?? 0, FINISH_MS_MAX) : 0),
+    giveInput: (later) => {
+      if (end === null && waiting.giveInput(later)) time.begin();
+    },
     kill,
     tell: waiting.tell,
     resume: () => {
@@ -209,7 +235,7 @@ export const runProgram = (
     },
     reaped: (how) => {
       end = how;
-      clearTimeout(deadline);
+      time.end();
       clearTimeout(patience);
       patience = setTimeout(linger, LINGER_MS);
       finishWhenWhole();

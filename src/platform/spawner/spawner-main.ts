@@ -172,6 +172,7 @@ const serve = (): void => {
   const receive = ({ kind, id, body }: Frame): void => {
     worked();
     if (kind === FrameKind.stdin) inputs.set(id, body);
+    else if (kind === FrameKind.input) running.get(id)?.giveInput(body);
     else if (kind === FrameKind.cancel) running.get(id)?.kill();
     else if (kind === FrameKind.told) running.get(id)?.tell(decodeJson(body));
     else {
@@ -185,10 +186,10 @@ const serve = (): void => {
     ending = true;
     const programs = [...running.values()];
     for (const { finishMs, kill } of programs) {
-      if (finishMs === 0) kill();
-      else setTimeout(kill, finishMs);
+      if (finishMs() === 0) kill();
+      else setTimeout(kill, finishMs());
     }
-    const finishMsMax = Math.max(0, ...programs.map(({ finishMs }) => finishMs));
+    const finishMsMax = Math.max(0, ...programs.map(({ finishMs }) => finishMs()));
     const groups = new Set(programs.map(({ processGroup }) => processGroup));
     endWhenGone(groups, process.uptime() + (finishMsMax + END_WAIT_MS) / 1000);
   };

@@ -28,6 +28,11 @@ export interface RunRequest {
   readonly cwd: string;
   readonly stdin?: Uint8Array;
   /**
+   * A stdin that comes later, in place of `stdin`: the program is started and waits, which `timeoutMs` does not count and `finishMs`
+   * does not hold for. When the promise rejects the program is killed, and the run rejects with that.
+   */
+  readonly input?: Promise<Uint8Array>;
+  /**
    * The program is started to wait for what it is told, however long that takes; it must write nothing before. Called at
    * once, with what tells it. Without `stdin`.
    */

@@ -7,6 +7,8 @@ import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { CniConfList } from '../../../src/domain/model/cni.ts';
+import { readProcessStat } from '../../../src/platform/linux/processes.ts';
+import { eventually } from '../../support/pods.ts';
 import { attach, context, detach, failureOf, makeNode, podNetwork, record, succeed } from './support.ts';
 
 const list = (...types: string[]): CniConfList => ({
@@ -70,6 +72,38 @@ describe('plugins that misbehave', { timeout: 60_000 }, () => {
       assert.match(said, message, what);
       assert.doesNotMatch(said, /\p{Cc}/u, 'control characters stay out of messages');
     }
+  });
+
+  it('has the next plugin there while one runs, and asks it only when its turn has come', async (t) => {
+    const node = await makeNode(t);
+    const adapter = node.adapter();
+    await adapter.start();
+    const untilThere = (file: string): string => `until [ -e "$D/${file}" ]; do sleep 0.01; done\n`;
+    await node.addPlugin('first', `${record}[ $CNI_COMMAND = DEL ] || ${untilThere('second')}${succeed}`);
+    await node.addPlugin('second', `: > "$D/second"\n${record}${succeed}`);
+    const network = podNetwork(list('first', 'second'), await node.makePodNetns());
+    const { result } = await attach(adapter, network);
+    const calls = await node.calls();
+    assert.deepEqual(
+      calls.map(({ plugin }) => plugin),
+      ['first', 'second'],
+    );
+    assert.deepEqual(calls[1]?.request['prevResult'], result, 'it was asked after the other had ended');
+  });
+
+  it('kills the plugin that waits when the one before it fails, and never asks it', async (t) => {
+    const node = await makeNode(t);
+    const adapter = node.adapter();
+    await adapter.start();
+    await node.addPlugin('first', `${record}until [ -s "$D/second" ]; do sleep 0.01; done; exit 1`);
+    await node.addPlugin('second', `echo $$ > "$D/second"\n${record}${succeed}`);
+    await failureOf(attach(adapter, podNetwork(list('first', 'second'), await node.makePodNetns())));
+    const pid = Number(await readFile(join(node.dir, 'second'), 'utf8'));
+    await eventually('the plugin that waited is gone', async () => (await readProcessStat(pid)) === null, 5_000);
+    assert.deepEqual(
+      (await node.calls()).map(({ plugin }) => plugin),
+      ['first'],
+    );
   });
 
   it('stops ADD at the plugin that failed, and DEL runs all of them backwards past failures', async (t) => {

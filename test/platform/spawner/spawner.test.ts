@@ -121,6 +121,44 @@ describe('run', () => {
     await assert.rejects(spawner.run(shell('true', { signal: abort.signal })), withReason('Cancelled', /cancelled/));
   });
 
+  it('lets a program wait for its input, which its time does not count', { timeout }, async (t) => {
+    const spawner = await spawnerOf(t, await tempDir(t));
+    const { promise: input, resolve: give } = Promise.withResolvers<Uint8Array>();
+    const started = Promise.withResolvers<number>();
+    const run = spawner.run(request('cat', [], { input, onStarted: started.resolve, timeoutMs: 300 }));
+    const pid = await started.promise;
+    await sleep(600);
+    assert.notEqual(await readProcessStat(pid), null, 'it waits longer than it may run');
+    const much = Buffer.alloc(300 * KiB, 'x');
+    give(much);
+    const { exitCode, timedOut, truncated, stdout } = await run;
+    assert.deepEqual({ exitCode, timedOut, truncated }, { exitCode: 0, timedOut: false, truncated: true });
+    assert.deepEqual(Buffer.from(stdout), much.subarray(0, 64 * KiB));
+    const late = await spawner.run(
+      shell('cat; sleep 300', { input: Promise.resolve(Buffer.from('x')), timeoutMs: 300 }),
+    );
+    assert.equal(late.timedOut, true, 'its time begins with its input');
+  });
+
+  it('kills a program that is refused its input, and fails in the words of that', { timeout }, async (t) => {
+    const spawner = await spawnerOf(t, await tempDir(t));
+    const { promise: input, reject: refuse } = Promise.withResolvers<Uint8Array>();
+    const started = Promise.withResolvers<number>();
+    const run = spawner.run(request('cat', [], { input, onStarted: started.resolve }));
+    const pid = await started.promise;
+    refuse(new Error('nothing is to be done'));
+    await assert.rejects(run, /nothing is to be done/);
+    await endOf(pid);
+  });
+
+  it('takes no harm from an input that comes when its program has ended', { timeout }, async (t) => {
+    const spawner = await spawnerOf(t, await tempDir(t));
+    const { promise: input, resolve: give } = Promise.withResolvers<Uint8Array>();
+    assert.equal((await spawner.run(request('true', [], { input }))).exitCode, 0);
+    give(Buffer.from('x'));
+    assert.equal((await spawner.run(request('true'))).exitCode, 0);
+  });
+
   it('drops output beyond its bound and lets the program go on', { timeout }, async (t) => {
     const spawner = await spawnerOf(t, await tempDir(t));
     const result = await spawner.run(shell('head -c 1000000 /dev/zero; echo end >&2', { outputBytesMax: 1000 }));
@@ -348,7 +386,9 @@ describe('the ends of daemon and spawner', () => {
     await assert.rejects(spawner.run(request('true')), withReason('HostFailed', /spawner has ended/));
   });
 
-  it('C15: lets a program finish that was given the time for it, and kills it after that', { timeout }, async (t) => {
+  it('C15: lets a program finish that was given the time for it and has its input, and kills it after that', {
+    timeout,
+  }, async (t) => {
     const dir = await tempDir(t);
     const spawner = await spawnerOf(t, dir);
     const marks = async (): Promise<string[]> => (await readdir(dir)).filter((name) => name.startsWith('mark'));
@@ -357,7 +397,8 @@ describe('the ends of daemon and spawner', () => {
       spawner.run(shell(script('killed'), { cwd: dir })),
       spawner.run(shell(script('finished'), { cwd: dir, finishMs: 1_500 })),
     ];
-    for (const run of runs) run.catch(() => undefined);
+    const waiting = spawner.run(request('cat', [], { input: new Promise(() => undefined), finishMs: 10_000 }));
+    for (const run of [...runs, waiting]) run.catch(() => undefined);
     while ((await marks()).length < 2) await sleep(10);
     const closingMs = performance.now();
     await spawner.close();
