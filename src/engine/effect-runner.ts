@@ -28,7 +28,7 @@ export interface EffectEnd {
   readonly body: EffectEnded;
   /** What goes to the caller beside the journal. */
   readonly attachment: EffectAttachment | null;
-  /** An effect begins that is made of what this one found: both ends may go to the disk together. */
+  /** An effect that follows this one begins: both ends may go to the disk together. */
   readonly goesOn: boolean;
 }
 
@@ -85,8 +85,7 @@ export function createEffectRunner({ perform, clock, ended, requestOf, digestOf 
     if (abort.signal.aborted) return;
     const isAhead = ({ isMadeOfFollowed }: Follower): boolean => failure === null && !isMadeOfFollowed;
     for (const follower of followers) if (isAhead(follower)) goOn(follower, null);
-    const goesOn = failure === null && followers.some(({ isMadeOfFollowed }) => isMadeOfFollowed);
-    ended({ body, attachment, goesOn });
+    ended({ body, attachment, goesOn: failure === null && followers.length > 0 });
     for (const follower of followers) if (!isAhead(follower)) goOn(follower, failure);
   };
 

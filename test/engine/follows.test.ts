@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ContainerFacts } from '../../src/domain/model/container-facts.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
+import { createMemoryJournal, emptyContents } from '../../src/journal/memory-journal.ts';
 import { exitOf, reasonOf, type Rig, type RigOptions, runContainer, settled, startRig } from './rig.ts';
 
 interface Ending {
@@ -94,6 +95,23 @@ test('the files of a container are made once its inspection is decided about, of
   assert.deepEqual(uids, [7]);
   const asked = commits.findIndex((records) => records.some((text) => /InspectContainer.*PrepareContainer/.test(text)));
   assert.ok(asked >= 0, 'one record asks for both');
+});
+
+test('the end of what another effect follows waits for that of the other one, to go to the disk with it', async () => {
+  const journal = createMemoryJournal({ contents: emptyContents() });
+  const waiting: string[] = [];
+  const rig = await startRig({
+    journal: {
+      ...journal,
+      append: (records, mayWait) => {
+        if (mayWait === true) waiting.push(...records.map(({ body }) => (JSON.parse(body) as { kind: string }).kind));
+        return journal.append(records, mayWait);
+      },
+    },
+  });
+  await runContainer(rig);
+  // The pod's pause task is made and started at once; the container's is made before its start is asked for.
+  assert.deepEqual(waiting, ['CreateTask', 'InspectContainer']);
 });
 
 test('C6: no files are made for a container whose inspection failed', async () => {
