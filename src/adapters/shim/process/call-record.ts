@@ -8,6 +8,8 @@ import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
 export interface CallRecord {
   /** Every task that was asked for was deleted, and no call has failed. */
   readonly isClean: () => boolean;
+  /** That task was not asked for, or was deleted, and no call has failed. */
+  readonly lacks: (taskId: string) => boolean;
   /** The same client, whose calls are noted. */
   readonly noting: (client: TaskClient) => TaskClient;
 }
@@ -32,6 +34,7 @@ export const createCallRecord = (): CallRecord => {
 
   return {
     isClean: () => !failed && tasks.size === 0,
+    lacks: (taskId) => !failed && !tasks.has(taskId),
     noting: (client) => {
       const create = noted(client.create);
       const remove = noted(client.delete);

@@ -69,6 +69,8 @@ export interface LiveShim {
   readonly isGone: () => boolean;
   /** It runs, has no task any more, and has done all that it was asked since it was connected to. */
   readonly isClean: () => boolean;
+  /** It is known to have no task of that id without asking: of what an earlier daemon asked it, nothing is known. */
+  readonly lacks: (taskId: string) => boolean;
   /** Resolves when the process has ended; stays pending after close. */
   readonly ended: Promise<void>;
   /** Signals exactly this process; false when it has ended. */
@@ -142,6 +144,7 @@ export const createLiveShim = (options: LiveShimOptions): LiveShim => {
     createTurn: createSemaphore(1),
     isGone: () => gone,
     isClean: () => !gone && !closed && calls.isClean(),
+    lacks: (taskId) => version !== null && calls.lacks(taskId),
     ended,
     kill: (signal) => process.kill(signal),
     close: () => {

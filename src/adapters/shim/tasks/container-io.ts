@@ -20,8 +20,10 @@ export interface TaskStreams {
 }
 
 export interface ContainerIo {
+  /** Makes the FIFOs. Doing it again changes nothing. */
+  readonly make: (effect: EffectOf<'CreateTask'>) => Promise<TaskStreams>;
   /** Resolves once readers are there, so that a shim may open the FIFOs. Doing it again changes nothing. */
-  readonly prepare: (effect: EffectOf<'CreateTask'>) => Promise<TaskStreams>;
+  readonly read: (effect: EffectOf<'CreateTask'>, streams: TaskStreams) => Promise<void>;
   /** Waits up to `timeoutMs` for the rest of the output, then removes what prepare made. Nothing to remove is nothing. */
   readonly release: (containerId: string, timeoutMs: number) => Promise<void>;
 }
@@ -34,7 +36,7 @@ export const createContainerIo = (
   files: Files,
   log: Logger,
 ): ContainerIo => ({
-  prepare: async ({ containerId, log: containerLog, stdin, terminal }) => {
+  make: async ({ containerId, log: containerLog, stdin, terminal }) => {
     if (containerLog === null) return noStreams;
     const dir = paths.ioDir(containerId);
     await files.makeDirectory(dir, 0o700);
@@ -49,6 +51,10 @@ export const createContainerIo = (
         .filter(Boolean)
         .map((path: string) => makeFifo(path, files.callsAt(path))),
     );
+    return streams;
+  },
+  read: async ({ containerId, log: containerLog, terminal }, streams) => {
+    if (containerLog === null) return;
     await logKeeper.open({
       containerId,
       stdoutFifo: streams.stdout,
@@ -56,7 +62,6 @@ export const createContainerIo = (
       logPath: containerLog.path,
       ...(containerLog.directory === undefined ? {} : { logDirectory: containerLog.directory }),
     });
-    return streams;
   },
   release: async (containerId, timeoutMs) => {
     const dir = paths.ioDir(containerId);

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { CHECKPOINT_FILES } from '../../../domain/model/checkpoint-files.ts';
 import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
+import { takesRuncOptions } from '../../../domain/model/runtime-handler.ts';
 import type { LaunchedTask } from '../../../domain/model/tasks.ts';
 import { isAlive, readProcessStat } from '../../../platform/linux/processes.ts';
 import { Status } from '../../../wire/types/task/task.ts';
@@ -86,6 +87,13 @@ const inTurn = async <T>(
   }
 };
 
+/**
+ * runc's shim opens the FIFOs when the OCI runtime has made the process, which waits, so they may come to be read meanwhile.
+ * Another shim may open them before, and fail where nobody reads.
+ */
+const opensStreamsLast = ({ handler }: CreateTask): boolean =>
+  takesRuncOptions(handler) && handler.sandboxer !== 'shim';
+
 const checkTarget = async ({ target }: CreateTask): Promise<void> => {
   if (target === undefined || (target !== null && (await isAlive(target)))) return;
   throw new FailureError(
@@ -117,11 +125,17 @@ const create = async (context: ShimContext, effect: CreateTask): Promise<Created
   checkBundlePath(containerId, bundlePath);
   const client = await shims.clientOf(podSandboxId);
   const live = addTask(context, podSandboxId, containerId);
-  const prepared = io.prepare(effect);
+  const making = io.make(effect);
+  const reading = making.then((streams) => io.read(effect, streams));
+  // It may fail before anybody waits for it.
+  reading.catch(() => undefined);
   try {
+    const streams = await making;
     // A creation that a crash cut short may have made, even started, this task already.
-    const [streams, known] = await Promise.all([prepared, stateOf(context, client, containerId, timings.callMs)]);
+    const isNew = shims.get(podSandboxId)?.lacks(containerId) === true;
+    const known = isNew ? null : await stateOf(context, client, containerId, timings.callMs);
     const isStarted = known !== null && known.status !== Status.CREATED;
+    if (!opensStreamsLast(effect)) await reading;
     const make = async (): Promise<number> => {
       await checkTarget(effect);
       const made = await createAtShim(context, client, effect, streams);
@@ -131,15 +145,17 @@ const create = async (context: ShimContext, effect: CreateTask): Promise<Created
     };
     if (checkpointDir !== undefined && !isStarted) {
       if (known === null) await inTurn(context, effect, make);
+      await reading;
       return { live, process: null, isStarted, startsHere: no };
     }
     // Found out while the shim makes it.
     const alone = known === null ? startsHere(context, effect) : no;
     const makeMapped = (): Promise<number> => joining.during(() => whileMapped(context, mapped, make));
     const pid = known?.pid ?? (await inTurn(context, effect, makeMapped));
+    await reading;
     return { live, process: launched(context, live, pid, bundlePath), isStarted, startsHere: alone };
   } catch (error) {
-    await prepared.catch(() => undefined);
+    await reading.catch(() => undefined);
     await undo(context, client, live);
     throw asTaskFailure(error, `create the task of container ${containerId}`, effect.handler);
   }
