@@ -38,17 +38,20 @@ const wordsOf = (text: string): Word[] =>
     isQuoted: /^["']/.test(word),
   }));
 
-const NAME = /^([a-z]+)(=.*)?$/s;
+const NAME = /^([a-z]+)(=.*)?$/is;
 
-/** "failed" and "pod=web" are options without their dashes; one that takes a value needs the "=" then. */
+/**
+ * "failed" and "pod=web" are options without their dashes; one that takes a value needs the "=" then, and by itself is text.
+ * "failed=yes" has one too many, which is refused as what it is.
+ */
 const dashed = (word: string): string => {
   const [, name = '', value] = NAME.exec(word) ?? [];
   const option = Object.hasOwn(options, name) ? options[name as keyof typeof options] : null;
   if (option === null) return word;
-  return 'value' in option === (value !== undefined) ? `--${word}` : word;
+  return 'value' in option && value === undefined ? word : `--${word}`;
 };
 
-/** "lable=app", not in quotes, where "label=app" was meant. */
+/** "lable=app" or "Label=app", not in quotes, where "label=app" was meant. */
 const refuseMisspelt = (word: string): void => {
   const [, name = '', value] = NAME.exec(word) ?? [];
   if (value === undefined || Object.hasOwn(options, name)) return;

@@ -300,6 +300,9 @@ describe('the filter', () => {
       ['code=NOTFOUND', /--code NOTFOUND: there is no such gRPC code; did you mean NOT_FOUND\?/],
       ['method=RunPodSandbx', /--method RunPodSandbx: there is no such method; did you mean RunPodSandbox\?/],
       ['lable=a=b', /There is no option --lable; did you mean --label\? Text that has a "=" goes in quotes\./],
+      ['Pod=web', /^There is no option --Pod; did you mean --pod\?/],
+      ['NAMESPACE=shop', /^There is no option --NAMESPACE; did you mean --namespace\?/],
+      ['failed=yes', /^--failed takes no value\.$/],
       ['--hlep', /^There is no option --hlep; there are --pod, (?!.*--help)/],
       ['--help', /^There is no option --help; there are --pod, /],
     ] as const)
@@ -327,7 +330,7 @@ describe('the filter', () => {
   });
 
   test('takes what has a "=" and is in quotes, or is near no option, for text', () => {
-    for (const typed of ['"lable=a=b"', 'app=web'])
+    for (const typed of ['"lable=a=b"', 'app=web', 'APP=web', '"Pod=web"'])
       assert.equal(parseFilterWords(typed).filter.text, typed.replaceAll('"', ''));
   });
 
