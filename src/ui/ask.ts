@@ -6,6 +6,15 @@ export class Refused extends Error {}
 
 const UNAUTHORIZED = 401;
 
+/** Over which all is asked. */
+let way = new AbortController();
+
+/** Ends all that is under way as unanswered: connections that are half open would never say so themselves. */
+export const endUnanswered = (why: string): void => {
+  way.abort(new TypeError(why));
+  way = new AbortController();
+};
+
 /** Nobody answered: what was asked may be right. */
 export const isUnanswered = (error: unknown): boolean => error instanceof TypeError || error instanceof Refused;
 
@@ -18,7 +27,8 @@ export const sentenceOf = (error: unknown): string => {
 
 /** The server's answer, whatever it says; rejects where there is none. */
 export const reached = async (path: string, signal?: AbortSignal): Promise<Response> => {
-  const response = await fetch(path, signal === undefined ? {} : { signal });
+  const signals = [way.signal, ...(signal === undefined ? [] : [signal])];
+  const response = await fetch(path, { signal: AbortSignal.any(signals) });
   if (response.status === UNAUTHORIZED)
     throw new Refused('this scribe ui has ended, and another one has its port. Open the address that it printed.');
   return response;

@@ -1,11 +1,11 @@
 /**
- * The stream of records from the server, and what is to be said of it: when it breaks, it is asked for again where it left
- * off, by and by, until the server is there again. Draws nothing.
+ * The stream of records from the server, and what is to be said of it: when it breaks, or nothing comes over it, not even
+ * beats, it is asked for again where it left off, by and by, until the server is there again. Draws nothing.
  *
  *     open ──broken──> lost ──answered──> open        lost ──answered by another──> ended
  */
-import { Refused, reached } from './ask.ts';
-import { createFrameReader, type Frame } from './frames.ts';
+import { endUnanswered, Refused, reached } from './ask.ts';
+import { BEAT_EVERY_MS, createFrameReader, type Frame } from './frames.ts';
 
 export interface ConnectionEvents {
   readonly onFrames: (frames: readonly Frame[]) => void;
@@ -15,6 +15,8 @@ export interface ConnectionEvents {
   readonly onWords: (words: string) => void;
 }
 
+/** A beat may be late. */
+const SILENT_MS_MAX = 2.5 * BEAT_EVERY_MS;
 const WAIT_MS_MIN = 500;
 const WAIT_MS_MAX = 15_000;
 const TOLD_MS = 10_000;
@@ -43,12 +45,33 @@ const waited = (tries: number): Promise<void> =>
     addEventListener('online', end, { signal: sooner.signal });
   });
 
+/** Ends all that is asked when nothing was heard for too long; from now on until it is released. */
+const watchForSilence = (): { readonly heard: () => void; readonly release: () => void } => {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const release = (): void => clearTimeout(timer);
+  const heard = (): void => {
+    release();
+    timer = setTimeout(() => endUnanswered(`nothing came for ${SILENT_MS_MAX / 1000} s`), SILENT_MS_MAX);
+  };
+  heard();
+  return { heard, release };
+};
+
 /** Frames from the one with this number on, and those that come. Ends with the connection. */
 async function* framesFrom(from: number, signal: AbortSignal, onOpen: () => void): AsyncGenerator<readonly Frame[]> {
-  const { body } = await reached(`records?from=${from}`, signal);
-  onOpen();
-  const read = createFrameReader();
-  for await (const chunk of body ?? []) yield read(chunk);
+  const { heard, release } = watchForSilence();
+  try {
+    const { body } = await reached(`records?from=${from}`, signal);
+    onOpen();
+    heard();
+    const read = createFrameReader();
+    for await (const chunk of body ?? []) {
+      heard();
+      yield read(chunk);
+    }
+  } finally {
+    release();
+  }
 }
 
 /** A signal for as long as the page is in sight; call what it comes with when it is needed no more. */

@@ -37,7 +37,11 @@ export interface Frame {
   readonly kinds: Uint8Array;
 }
 
-const WORD = 4;
+/** So often the server sends a beat, which is a frame of no length: whoever hears nothing for longer has lost the way to it. */
+export const BEAT_EVERY_MS = 10_000;
+export const BEAT = new Uint8Array(4);
+
+const WORD = BEAT.length;
 const ALIGNMENT = 8;
 const BYTES_PER_RECORD = 8 + 4 + 4 + 1;
 
@@ -77,7 +81,7 @@ const decodeFrame = (bytes: Uint8Array<ArrayBuffer>): Frame => {
   };
 };
 
-/** Takes bytes as they come and gives the frames that are whole. */
+/** Takes bytes as they come and gives the frames that are whole; beats are none. */
 export const createFrameReader = (): ((chunk: Uint8Array) => Frame[]) => {
   let held: Uint8Array[] = [];
   let heldBytes = 0;
@@ -107,7 +111,8 @@ export const createFrameReader = (): ((chunk: Uint8Array) => Frame[]) => {
     while (heldBytes >= WORD) {
       const bytes = new DataView(take(WORD, true).buffer).getUint32(0, true) + WORD;
       if (heldBytes < bytes) break;
-      frames.push(decodeFrame(take(bytes, false)));
+      const whole = take(bytes, false);
+      if (bytes > WORD) frames.push(decodeFrame(whole));
     }
     return frames;
   };

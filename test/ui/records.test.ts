@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { actionOf } from '../../src/ui/actions.ts';
 import { binCounts } from '../../src/ui/bins.ts';
-import { createFrameReader, encodeFrame, type Frame, type Lane } from '../../src/ui/frames.ts';
+import { BEAT, createFrameReader, encodeFrame, type Frame, type Lane } from '../../src/ui/frames.ts';
 import { type Kind, kindNumber } from '../../src/ui/kinds.ts';
 import { indexOf, stretchOf } from '../../src/ui/lane-index.ts';
 import { rowsIn, timeAt, xOf } from '../../src/ui/layout.ts';
@@ -53,8 +53,8 @@ describe('frames', () => {
     frameOf([[12, 80.5, 0, 'step']]),
   ];
 
-  test('come out as they went in, however the bytes are cut', () => {
-    const bytes = frames.flatMap((frame) => [...encodeFrame(frame)]);
+  test('come out as they went in, however the bytes are cut, and beats between them do not', () => {
+    const bytes = [...frames.flatMap((frame) => [...BEAT, ...encodeFrame(frame)]), ...BEAT];
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 200 }), { maxLength: 40 }), (cuts) => {
         const read = createFrameReader();

@@ -9,6 +9,7 @@ import { messageOf } from '../../domain/model/errors.ts';
 import { CliError, failure } from '../command.ts';
 import { assetAt } from './assets.ts';
 import type { Matches } from '../../ui/answers.ts';
+import { BEAT, BEAT_EVERY_MS } from '../../ui/frames.ts';
 import type { Feed } from './feed.ts';
 import { type Chosen, parseFilterWords } from './filter-words.ts';
 import { admit, SECURITY_HEADERS } from './guard.ts';
@@ -87,6 +88,15 @@ const sendAll = async (
   response.end();
 };
 
+/** Between frames, beats: neither side of a connection that is half open learns of that unless something is sent. */
+const sendFrames = async (response: ServerResponse, frames: AsyncIterable<Uint8Array>): Promise<void> => {
+  const beats = setInterval(() => {
+    if (!response.writableEnded && !response.writableNeedDrain) response.write(BEAT);
+  }, BEAT_EVERY_MS);
+  response.once('close', () => clearInterval(beats));
+  await sendAll(response, 'application/octet-stream', frames);
+};
+
 async function* linesOf(values: AsyncIterable<object>): AsyncGenerator<string> {
   for await (const value of values) yield `${JSON.stringify(value)}\n`;
 }
@@ -119,8 +129,7 @@ const respond = async (request: IncomingMessage, response: ServerResponse, parts
     return send(response, admission.status, 'text/plain; charset=utf-8', `${admission.words}\n`);
   }
   const { path, query } = admission;
-  if (path === '/records')
-    return sendAll(response, 'application/octet-stream', parts.feed.frames(countOf(query.get('from'))));
+  if (path === '/records') return sendFrames(response, parts.feed.frames(countOf(query.get('from'))));
   if (path === '/matches') return sendMatches(response, query.get('words') ?? '', parts);
   const answer = answerTo(path, query, parts);
   if (answer !== null) return sendJson(response, 200, answer);

@@ -28,7 +28,6 @@ import {
   textOf,
 } from './looking.ts';
 import { type Served, serveJournal } from './served.ts';
-import { openWay } from './way.ts';
 
 const owner = cleanupAfterAll();
 let chromium: Browser;
@@ -278,37 +277,6 @@ test('what is written comes by itself, and live goes with it', async (t) => {
   await page.keyboard.press('0');
   await page.waitForURL((url) => url.hash === '', { waitUntil: 'commit' });
   await says(page, '#status', /calls and events, 7 lanes\.$/);
-});
-
-test('a connection that breaks is made again where it was; another scribe ui at its place is told from it', async (t) => {
-  const growing = await rootWith(t, story.records.slice(0, 30));
-  const { journal } = openJournal({ path: growing.journalPath });
-  onCleanup(t, () => journal.close());
-  const first = await serveJournal(t, growing.journalPath);
-  const way = await openWay(t, first.url);
-  const page = await blankPage(t, chromium);
-  await page.goto(`${way.url}#filter=pod%3Dunlucky`);
-  await says(page, '#filter-note', /^0 records$/);
-  assert.equal(await textOf(page, '#connection'), '');
-  await way.cut();
-  await page
-    .getByRole('status')
-    .filter({ hasText: /^Connection lost, trying again: .* can be looked at\.$/ })
-    .waitFor();
-  assert.equal(await page.getByRole('searchbox', { name: 'Filter' }).getAttribute('aria-invalid'), 'false');
-  await journal.append(story.records.slice(30));
-  await way.mend();
-  await says(page, '#connection', /^Connected again: what was written meanwhile is here\.$/);
-  await says(page, '#filter-note', /^[1-9]\d* records$/);
-  await page.locator('#rows tr').filter({ hasText: 'unlucky' }).first().waitFor();
-  await page.getByRole('searchbox', { name: 'Filter' }).fill('');
-  await page.keyboard.press('Enter');
-  const whole = await pageAt(t, chromium, first.url);
-  await says(page, '#status', new RegExp(`^${(await textOf(whole, '#status')).replaceAll('.', '\\.')}$`));
-  await way.cut();
-  const second = await serveJournal(t, growing.journalPath);
-  await way.mend(second.url);
-  await says(page, '#connection', /^Nothing new comes: this scribe ui has ended, and another one has its port\./);
 });
 
 test('a journal with nothing in it says so, and shows the first record when there is one', async (t) => {

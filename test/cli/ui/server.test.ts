@@ -4,7 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { copyFile, writeFile } from 'node:fs/promises';
-import { request } from 'node:http';
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { dirname, join } from 'node:path';
 import { before, describe, test } from 'node:test';
@@ -13,7 +14,7 @@ import { admit } from '../../../src/cli/ui/guard.ts';
 import { openJournal } from '../../../src/journal/open.ts';
 import type { AtAnswer, EntryRow, ErrorAnswer, Matches, RecordAnswer, WhyAnswer } from '../../../src/ui/answers.ts';
 import { linesIn } from '../../../src/ui/lines.ts';
-import type { Frame, Lane } from '../../../src/ui/frames.ts';
+import { BEAT, BEAT_EVERY_MS, createFrameReader, type Frame, type Lane } from '../../../src/ui/frames.ts';
 import { kindOf } from '../../../src/ui/kinds.ts';
 import Database from 'better-sqlite3';
 import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
@@ -158,6 +159,19 @@ describe('records', () => {
     const open = first.kinds.findIndex((kind) => kindOf(kind) === 'call under way');
     assert.deepEqual(changes, [first.seqs[open]]);
   });
+});
+
+test('between records beats come, which are no frames', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const stream = request(new URL('records?from=1', served.url)).end();
+  const [response] = (await once(stream, 'response')) as [IncomingMessage];
+  for (let beats = 0; beats < 2; beats += 1) {
+    t.mock.timers.tick(BEAT_EVERY_MS);
+    const [chunk] = (await once(response, 'data')) as [Buffer];
+    assert.deepEqual([...chunk], [...BEAT]);
+    assert.deepEqual(createFrameReader()(chunk), []);
+  }
+  stream.destroy();
 });
 
 describe('questions', () => {
