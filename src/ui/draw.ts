@@ -6,7 +6,7 @@
 import { binCounts } from './bins.ts';
 import { kindOf, type Tone, TONES, toneOf } from './kinds.ts';
 import { type LaneIndex, stretchOf } from './lane-index.ts';
-import { type Plot, ROW_PX, xOf } from './layout.ts';
+import { BAR_PX, crowdPx, LINE_PX, MARK_PX, type Plot, ROW_PX, xOf } from './layout.ts';
 import type { Palette } from './palette.ts';
 import type { Records } from './store.ts';
 import { ticksOf } from './ticks.ts';
@@ -63,7 +63,8 @@ const drawAxis = (
     context.fillStyle = palette.line;
     context.fillRect(x, 0, 1, topPx + AXIS_PX);
     context.fillStyle = palette.faint;
-    context.fillText(label, x + 3, topPx + 3);
+    const isWhole = x + 3 + context.measureText(label).width <= plot.leftPx + plot.widthPx;
+    if (isWhole) context.fillText(label, x + 3, topPx + 3);
   }
 };
 
@@ -106,21 +107,21 @@ const drawLife = (context: CanvasRenderingContext2D, scene: Scene, lane: number,
   const rightPx = plot.leftPx + plot.widthPx;
   const clip = (x: number): number => Math.min(Math.max(x, plot.leftPx), rightPx);
   const bar = (fromMs: number, toMs: number, colour: string, heightPx: number): void => {
+    if (toMs < window.fromMs || fromMs > window.toMs) return;
     const from = clip(xOf(fromMs, window, plot));
     const to = Math.max(clip(xOf(toMs, window, plot)), from + 1);
     context.fillStyle = colour;
     context.fillRect(from, topPx + (ROW_PX - heightPx) / 2, to - from, heightPx);
   };
   const newestMs = Math.max(scene.records.times[scene.records.count - 1] ?? 0, last);
-  if (!Number.isNaN(first)) bar(first, isGone[lane] === 1 ? last : newestMs, palette.life, 4);
+  if (!Number.isNaN(first)) bar(first, isGone[lane] === 1 ? last : newestMs, palette.life, LINE_PX);
   if (!Number.isNaN(began)) {
     const until = Number.isNaN(ended) ? newestMs : ended;
     // Its border tells it from the paper, and marks stand out from what is inside.
-    bar(began, until, palette.life, 10);
-    bar(began, until, palette.runs, 8);
+    bar(began, until, palette.life, BAR_PX);
+    bar(began, until, palette.runs, BAR_PX - 2);
   }
-  if (isBad[lane] === 1 && ended >= window.fromMs && ended <= window.toMs)
-    bar(ended, ended, palette.tones.wrong, ROW_PX - 2);
+  if (isBad[lane] === 1) bar(ended, ended, palette.tones.wrong, ROW_PX - 2);
 };
 
 /** Marks of one lane where they are too many to be told apart: the higher, the more. */
@@ -138,7 +139,7 @@ const drawDensity = (context: CanvasRenderingContext2D, scene: Scene, lane: numb
     for (let bin = 0; bin < bins; bin += 1) {
       const count = counts[bin] ?? 0;
       if (count === 0) continue;
-      const height = Math.min(ROW_PX - 4, 3 + 2 * Math.log2(count));
+      const height = crowdPx(count);
       context.fillRect(plot.leftPx + bin * BIN_PX, topPx + (ROW_PX - height) / 2, BIN_PX, height);
     }
   }
@@ -147,23 +148,24 @@ const drawDensity = (context: CanvasRenderingContext2D, scene: Scene, lane: numb
 /** A mark has a shape besides its colour: not everybody sees colours. */
 const drawMark = (context: CanvasRenderingContext2D, tone: Tone, x: number, topPx: number): void => {
   const middle = topPx + ROW_PX / 2;
+  const heightPx = MARK_PX[tone];
   switch (tone) {
     case 'step':
-      context.fillRect(x - 0.5, middle - 2, 1, 4);
+      context.fillRect(x - 0.5, middle - heightPx / 2, 1, heightPx);
       return;
     case 'call':
-      context.fillRect(x - 1, middle - 5, 2, 10);
+      context.fillRect(x - 1, middle - heightPx / 2, 2, heightPx);
       return;
     case 'event':
       context.beginPath();
-      context.arc(x, middle, 3.5, 0, 2 * Math.PI);
+      context.arc(x, middle, heightPx / 2, 0, 2 * Math.PI);
       context.fill();
       return;
     case 'wrong':
       context.beginPath();
       context.moveTo(x - 5, topPx + 2);
       context.lineTo(x + 5, topPx + 2);
-      context.lineTo(x, topPx + ROW_PX - 3);
+      context.lineTo(x, topPx + 2 + heightPx);
       context.fill();
   }
 };

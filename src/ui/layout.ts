@@ -1,9 +1,20 @@
 /** Which lanes have a row in a window of time, and where things are on the picture. Pixels of CSS. Pure. */
 import type { Lane } from './frames.ts';
+import type { Tone } from './kinds.ts';
 import { type LaneIndex, stretchOf } from './lane-index.ts';
 import { type TimeWindow, widthOf } from './time-window.ts';
 
 export const ROW_PX = 18;
+/** How high things are on a row: the line of what was there, the bar of what ran. */
+export const LINE_PX = 4;
+export const BAR_PX = 10;
+/** Marks, which stick out from the line: their colours do not tell them from it. */
+export const MARK_PX: Readonly<Record<Tone, number>> = { step: 8, call: 10, event: 7, wrong: 13 };
+const CROWD_PX_MIN = 7;
+const CROWD_PX_MAX = 14;
+
+/** So many records in one place, as one mark: the higher, the more. */
+export const crowdPx = (count: number): number => Math.min(CROWD_PX_MAX, CROWD_PX_MIN + 1.25 * Math.log2(count));
 
 /** Whether what a lane stands for was there in the window: from its first record until it was removed. */
 const wasThere = ({ lives }: LaneIndex, lane: number, { fromMs, toMs }: TimeWindow): boolean => {

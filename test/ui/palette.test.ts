@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { TONES } from '../../src/ui/kinds.ts';
+import { crowdPx, LINE_PX, MARK_PX } from '../../src/ui/layout.ts';
 
 const LEAST = 3;
 
@@ -39,4 +40,9 @@ test('marks, lives and the chosen row are told from their background in both sch
       const contrast = contrastOf(front, back);
       assert.ok(contrast >= LEAST, `${scheme}: --${drawn} upon --${behind} has ${contrast.toFixed(2)} to 1`);
     }
+});
+
+test('every mark sticks out from the line that it is on, from which its colour need not tell it', () => {
+  for (const [what, px] of Object.entries({ ...MARK_PX, crowd: crowdPx(1) }))
+    assert.ok(px >= LINE_PX + 3, `${what} is ${px} px high, on a line of ${LINE_PX}`);
 });
