@@ -12,7 +12,7 @@ export interface ConnectionEvents {
   /** The server is there again: what was asked for meanwhile has no answer. */
   readonly onAgain: () => void;
   /** What whoever looks at the page, or hears it, has to know of the connection; '' for nothing. */
-  readonly onWords: (words: string) => void;
+  readonly onWords: (words: string, isGood: boolean) => void;
 }
 
 /** A beat may be late. */
@@ -97,8 +97,8 @@ export const followRecords = async ({ onFrames, onAgain, onWords }: ConnectionEv
   const open = (): void => {
     if (tries === null) return;
     tries = null;
-    onWords(AGAIN);
-    told = setTimeout(() => onWords(''), TOLD_MS);
+    onWords(AGAIN, true);
+    told = setTimeout(() => onWords('', true), TOLD_MS);
     onAgain();
   };
 
@@ -111,13 +111,13 @@ export const followRecords = async ({ onFrames, onAgain, onWords }: ConnectionEv
         if (frames.length > 0) onFrames(frames);
       }
     } catch (error) {
-      if (error instanceof Refused) return onWords(`Nothing new comes: ${error.message}`);
+      if (error instanceof Refused) return onWords(`Nothing new comes: ${error.message}`, false);
     } finally {
       release();
     }
     if (signal.aborted) continue;
     clearTimeout(told);
-    if (tries === null) onWords(LOST);
+    if (tries === null) onWords(LOST, false);
     await waited(tries ?? 0);
     tries = (tries ?? 0) + 1;
   }

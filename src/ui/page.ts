@@ -191,7 +191,7 @@ const perform = (action: Action): void => {
     case 'whole':
       return setWindow(null);
     case 'live':
-      return setView({ live: !view.live, window });
+      return setView({ live: !view.live, window: view.live ? window : following(window, boundsNow().lastMs) });
     case 'steps':
       setView({ steps: !view.steps });
       return refresh();
@@ -250,8 +250,9 @@ const start = async (): Promise<void> => {
       filterBox.again();
       refreshSoon();
     },
-    onWords: (words) => {
+    onWords: (words, isGood) => {
       connection.textContent = words;
+      connection.toggleAttribute('data-good', isGood);
     },
   });
 };

@@ -54,5 +54,7 @@ export const recordText = (records: Records, position: number, timeZone: string)
 
 export const rowText = ({ lanes }: Pick<Records, 'lanes'>, lane: number): string => {
   const { kind = '', label = '', parent = null } = lanes[lane] ?? {};
-  return parent === null ? `${kind} ${label}` : `${kind} ${label} of ${lanes[parent]?.label ?? ''}`;
+  // What has no name is called after its kind already.
+  const name = label === kind || label.startsWith(`${kind} `) ? label : `${kind} ${label}`;
+  return parent === null ? name : `${name} of ${lanes[parent]?.label ?? ''}`;
 };

@@ -10,6 +10,7 @@ import { indexOf, stretchOf } from '../../src/ui/lane-index.ts';
 import { rowsIn, timeAt, xOf } from '../../src/ui/layout.ts';
 import { neighbourOf, recordNear } from '../../src/ui/pointing.ts';
 import { createStore, lowerBound, positionOf, type Records } from '../../src/ui/store.ts';
+import { rowText } from '../../src/ui/words.ts';
 
 type Line = readonly [seq: number, atMs: number, lane: number, kind: Kind];
 
@@ -204,4 +205,13 @@ describe('keys', () => {
     assert.equal(pressed('f', { isModified: true }), null);
     assert.equal(pressed('z'), null);
   });
+});
+
+test('a row is called by its kind and name, and by its kind once where that is all that is known', () => {
+  const nameless: Lane = { kind: 'container', id: 'd', label: 'container 0123456789ab', parent: 1 };
+  const lanes = [node, pod, nginx, nameless];
+  assert.deepEqual(
+    lanes.map((_, lane) => rowText({ lanes }, lane)),
+    ['node', 'pod default/web', 'container nginx of default/web', 'container 0123456789ab of default/web'],
+  );
 });

@@ -99,6 +99,19 @@ describe('the page', () => {
     await page.waitForURL((url) => url.hash === '', { waitUntil: 'commit' });
   });
 
+  test('live goes to the newest record at once, wherever somebody looked', async (t) => {
+    const page = await opened(t);
+    await page.getByRole('button', { name: 'Zoom in' }).click();
+    const zoomed = await nextHash(page, '');
+    await page.locator('#lanes').press('Home');
+    const first = await nextHash(page, zoomed);
+    await page.keyboard.press('l');
+    const live = new URLSearchParams((await nextHash(page, first)).slice(1));
+    const newestMs = Number((story.records.at(-1)?.atNs ?? 0n) / 1_000_000n);
+    assert.equal(live.get('live'), 'yes');
+    assert.ok(Date.parse(live.get('since') ?? '') < newestMs && Date.parse(live.get('until') ?? '') > newestMs);
+  });
+
   test('filters by the words of scribe history, and says what is wrong with them', async (t) => {
     const page = await opened(t);
     await page.keyboard.press('f');
@@ -325,6 +338,16 @@ for (const [what, width, height, deviceScaleFactor] of [
     const page = await pageAt(t, chromium, served.url, { viewport: { width, height }, deviceScaleFactor });
     const sizeOf = async (selector: string) => (await page.locator(selector).boundingBox()) ?? { width: 0, height: 0 };
     assert.ok((await page.evaluate<number>('document.documentElement.scrollWidth')) <= width);
+    const box = page.getByRole('searchbox', { name: 'Filter' });
+    await box.fill('method=nothing');
+    await box.press('Enter');
+    await says(
+      page,
+      '#filter-note',
+      /^--method nothing: there is no such method; there are .* Still shown: all records$/,
+    );
+    assert.ok((await page.evaluate<number>('document.documentElement.scrollWidth')) <= width);
+    assert.ok((await sizeOf('#filter')).width > 250);
     assert.ok((await sizeOf('#lanes')).height > 90);
     assert.ok((await sizeOf('#list')).height > 90);
     const exited = seqOf('container.exited', story.nginx);
