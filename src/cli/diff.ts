@@ -5,11 +5,14 @@ import { command } from './command.ts';
 import { jsonLine, localTime, shortUtcTime } from './format.ts';
 import { createNames, labelOf, type Names } from './history/names.ts';
 import { type Io, write } from './io.ts';
-import { type Change, changesBetween } from './past/changes.ts';
+import { type Change, chosenChanges } from './past/changes.ts';
 import { stateAt } from './past/state.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { createTable, type Style } from './table.ts';
+import { choosesAll, refuseAmbiguous, thingFilterOf, thingOptions } from './things.ts';
 import { MOMENT_FORMS, parseMoment } from './time-argument.ts';
+
+const { pod, container, image, namespace, label } = thingOptions;
 
 const STYLES = { came: 'plain', went: 'doubtful', changed: 'plain' } as const satisfies Record<Change['what'], Style>;
 
@@ -52,29 +55,37 @@ export const diff = command({
   name: 'diff',
   summary: 'what changed on the node between two moments',
   description: [
-    `Shows which pods, containers and images came, went or changed between two moments, and of those that changed every field that differs, by its name in the state that is folded from the journal. ${MOMENT_FORMS}`,
+    `Shows which pods, containers and images came, went or changed between two moments, and of those that changed every field that differs, by its name in the state that is folded from the journal. What is chosen by a label or a tag had it at one of the two moments. ${MOMENT_FORMS}`,
     'Reads the journal itself, with the daemon up or down, and changes nothing.',
   ],
   operands: { name: 'MOMENT MOMENT', count: 2 },
   options: {
     root: rootOption,
     config: configOption,
+    pod,
+    container,
+    image,
+    namespace,
+    label,
     utc: { about: 'Times in UTC, instead of in the local zone.' },
     json: jsonOption,
   },
   examples: [
     ['scribe diff 03:00 03:12', 'What happened to the node in these twelve minutes, as a result.'],
+    ['scribe diff 03:00 03:12 --namespace shop', 'The same, of the pods of a namespace and their containers.'],
     ['scribe diff 48211 48212', 'What one record changed.'],
   ],
   readsIn: readsInRoot,
   isPaged: () => true,
   run: async (values, [first = '', second = ''], io) => {
     const moments = [parseMoment(first, 'MOMENT'), parseMoment(second, 'MOMENT')] as const;
+    const wanted = thingFilterOf(values);
     const path = await readableJournal(await rootOf(values));
     const reader = openReader(path);
     try {
+      refuseAmbiguous(wanted, reader.streamsBeginning);
       const [a, b] = [stateAt(path, reader, moments[0]), stateAt(path, reader, moments[1])];
-      const changes = changesBetween(a.state, b.state);
+      const changes = chosenChanges(wanted, a.state, b.state);
       const names = createNames(reader);
       const [fromSeq, toSeq] = [a.seq, b.seq].sort((one, other) => one - other);
       void io.recordRead?.({ fromSeq, toSeq, shown: changes.length });
@@ -85,7 +96,8 @@ export const diff = command({
       const showTime = values.utc === true ? shortUtcTime : localTime;
       const from = `${showTime(a.atNs)} (record ${a.seq})`;
       await write(io.stderr, `From ${from} to ${showTime(b.atNs)} (record ${b.seq}).\n`);
-      if (changes.length === 0) await write(io.stderr, 'Nothing changed.\n');
+      if (changes.length === 0)
+        await write(io.stderr, choosesAll(wanted) ? 'Nothing changed.\n' : 'Nothing of that changed.\n');
       else await showTable(names, changes, io);
       for (const note of new Set([...a.notes, ...b.notes])) await write(io.stderr, `scribe: ${note}\n`);
       return 0;

@@ -107,8 +107,12 @@ describe('at', () => {
     assert.match(beyond.stderr, /There is no record 999999: the journal ends with record \d+\./);
   });
 
-  const changes = async (from: number, to: number): Promise<Change[]> =>
-    jsonLines<Change>((await scribe(['diff', String(from), String(to), '--json', '--root', root.dir])).stdout);
+  const changes = async (from: number, to: number, ...choices: readonly string[]): Promise<Change[]> => {
+    const words = ['diff', String(from), String(to), ...choices, '--json', '--root', root.dir];
+    const { exitStatus, stdout, stderr } = await scribe(words);
+    assert.equal(exitStatus, 0, stderr);
+    return jsonLines<Change>(stdout);
+  };
 
   test('diff: what came, what went, and fields by name', async () => {
     const exited = seqOf('container.exited', story.nginx);
@@ -123,6 +127,36 @@ describe('at', () => {
       found.filter(({ kind: sort }) => sort === 'sandbox').map((one) => `${one.change} ${one.id}`);
     assert.deepEqual(pods(await changes(requested - 1, requested)), [`came ${story.web}`]);
     assert.deepEqual(pods(await changes(removed - 1, removed)), [`went ${story.web}`]);
+  });
+
+  test('diff: only of what is chosen, as it is at either moment', async () => {
+    const last = story.records.length;
+    const ofPods = async (...choices: readonly string[]): Promise<string[]> =>
+      (await changes(1, last, ...choices)).map(({ change, kind, id }) => `${change} ${kind} ${id}`);
+    const lost = (await get(String(last), 'containers')).map(({ id }) => `came container ${id}`);
+    assert.deepEqual(await ofPods('--pod', 'test/web'), [`came sandbox ${story.other}`, ...lost]);
+    assert.deepEqual(await ofPods('--namespace', 'test'), await ofPods('--pod', story.other));
+    assert.deepEqual(await ofPods('--container', 'nginx'), lost);
+    assert.deepEqual(
+      (await changes(1, last, '--image', image)).map(({ kind }) => kind),
+      ['container', 'image'],
+    );
+    // All of it is gone at the end: what it was before chooses it.
+    const removed = await changes(seqOf('container.exited', story.nginx), last, '--namespace', 'default');
+    assert.deepEqual(
+      removed.map(({ change, id }) => [change, id]),
+      [
+        ['went', story.web],
+        ['went', story.nginx],
+      ],
+    );
+    assert.deepEqual(await ofPods('--label', '!none', '--pod', 'test/web'), await ofPods('--pod', 'test/web'));
+    const none = await scribe(['diff', '1', String(last), '--label', 'app', '--root', root.dir]);
+    assert.deepEqual([none.exitStatus, none.stdout], [0, '']);
+    assert.match(none.stderr, /\nNothing of that changed\.\n$/);
+    const both = await scribe(['diff', '1', '2', '--image', image, '--pod', 'web', '--root', root.dir]);
+    assert.equal(both.exitStatus, 2);
+    assert.match(both.stderr, /--image goes with none of --pod/);
   });
 
   test('diff: the same moment twice differs in nothing, and a table names each field', async () => {

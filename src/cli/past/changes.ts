@@ -1,10 +1,11 @@
 /** What differs between two states of the node: things that came, went or changed, field by field. Pure. */
-import { containerStream, imageStream, NODE_STREAM, sandboxStream } from '../../domain/model/records.ts';
+import { containerStream, imageStream, NODE_STREAM, sandboxStream, subjectOf } from '../../domain/model/records.ts';
 import { containerExitOf, containerStateOf } from '../../domain/model/container-state.ts';
 import type { Container, Image, NodeState, PodSandbox } from '../../domain/model/state.ts';
 import { sameJson } from '../../domain/values/json.ts';
 import { memberPath } from '../../domain/values/json-paths.ts';
-import { podStateOf } from './things.ts';
+import { choosesAll, isMeant, type ThingFilter } from '../things.ts';
+import { podStateOf, thingIn } from './things.ts';
 
 export interface FieldChange {
   /** As the state names it: phase.exit.exitStatus, config.labels["app.kubernetes.io/name"]. */
@@ -85,4 +86,19 @@ export const changesBetween = (a: Readonly<NodeState>, b: Readonly<NodeState>): 
     ...changesOf({ of: ({ images }) => images, stream: imageStream, words: imageWords }, a, b),
     ...(node.length === 0 ? [] : [{ what: 'changed' as const, stream: NODE_STREAM, state: '', fields: node }]),
   ];
+};
+
+/**
+ * The changes of what a filter chooses, by what it was at either moment: labels and tags change, too. The node is nothing that
+ * can be chosen.
+ */
+export const chosenChanges = (filter: ThingFilter, a: Readonly<NodeState>, b: Readonly<NodeState>): Change[] => {
+  const changes = changesBetween(a, b);
+  if (choosesAll(filter)) return changes;
+  return changes.filter(({ stream }) =>
+    [a, b].some((state) => {
+      const thing = thingIn(state, subjectOf(stream));
+      return thing !== null && isMeant(filter, thing);
+    }),
+  );
 };

@@ -42,6 +42,14 @@ export const thingsOf = (state: Readonly<NodeState>): Thing[] => [
   ...[...state.images.values()].filter(({ removing }) => !removing).map(imageThing),
 ];
 
+/** What a stream is about, whether or not it is shown; null: it is not there, or no such thing. */
+export const thingIn = (state: Readonly<NodeState>, { kind, id }: Subject): Thing | null => {
+  const [pod, container, image] = [state.sandboxes.get(id), state.containers.get(id), state.images.get(id)];
+  if (kind === 'sandbox') return pod === undefined ? null : podThing(pod);
+  if (kind === 'container') return container === undefined ? null : containerThing(state, container);
+  return kind !== 'image' || image === undefined ? null : imageThing(image);
+};
+
 /** The pod, container or image that a stream is about; undefined: it is not there. */
 export const objectIn = ({ sandboxes, containers, images }: Readonly<NodeState>, { kind, id }: Subject): unknown => {
   if (kind === 'sandbox') return sandboxes.get(id);
