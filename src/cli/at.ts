@@ -3,8 +3,9 @@ import { resolve } from 'node:path';
 import { nearest } from '../config/nearest.ts';
 import { openReader } from '../journal/open.ts';
 import { command, misuse, type Values } from './command.ts';
-import { jsonLine, localTime, shortUtcTime } from './format.ts';
+import { jsonLine } from './format.ts';
 import { type Io, write } from './io.ts';
+import { timesIn } from './local-zone.ts';
 import { COLUMNS, type Kind, KINDS, listed } from './past/rows.ts';
 import { type PastState, stateAt } from './past/state.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
@@ -49,7 +50,7 @@ const show = async (past: PastState, kind: Kind, values: Values<typeof options>,
   const rows = listed(kind, past.state, thingFilterOf(values), past.atNs);
   void io.recordRead?.({ fromSeq: 1, toSeq: past.seq, shown: rows.length });
   if (values.json === true) return write(io.stdout, rows.map(({ json }) => jsonLine(json)).join(''));
-  const showTime = values.utc === true ? shortUtcTime : localTime;
+  const showTime = timesIn(values);
   await write(io.stderr, `As of ${showTime(past.atNs)}, after record ${past.seq}.\n`);
   if (rows.length === 0) return write(io.stderr, `There were no such ${kind}.\n`);
   const table = createTable(
@@ -88,7 +89,7 @@ const listen = async (
     pinned: pinnedNames(configured),
     report: (message) => void write(io.stderr, `scribe: ${message}\n`),
   });
-  const showTime = utc === true ? shortUtcTime : localTime;
+  const showTime = timesIn({ utc });
   const then = `as of ${showTime(past.atNs)}, after record ${past.seq}`;
   await write(io.stderr, `Listening at unix://${socketPath}, ${then}. SIGINT or SIGTERM ends it.\n`);
   await toldToEnd();

@@ -2,9 +2,10 @@
 import { subjectOf } from '../domain/model/records.ts';
 import { openReader } from '../journal/open.ts';
 import { command } from './command.ts';
-import { jsonLine, localTime, shortUtcTime } from './format.ts';
+import { jsonLine } from './format.ts';
 import { createNames, labelOf, type Names } from './history/names.ts';
 import { type Io, write } from './io.ts';
+import { timesIn } from './local-zone.ts';
 import { type Change, chosenChanges } from './past/changes.ts';
 import { stateAt } from './past/state.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
@@ -93,7 +94,7 @@ export const diff = command({
         await write(io.stdout, changes.map((change) => jsonOf(names, change)).join(''));
         return 0;
       }
-      const showTime = values.utc === true ? shortUtcTime : localTime;
+      const showTime = timesIn(values);
       const from = `${showTime(a.atNs)} (record ${a.seq})`;
       await write(io.stderr, `From ${from} to ${showTime(b.atNs)} (record ${b.seq}).\n`);
       if (changes.length === 0)

@@ -4,7 +4,7 @@ import { openReader } from '../journal/open.ts';
 import { callMethods } from '../domain/call/catalogue.ts';
 import { command, misuse, type Values } from './command.ts';
 import { openCursor } from './cursor.ts';
-import { counted, localTime, shortUtcTime, type ShowTime, withAgo } from './format.ts';
+import { counted, type ShowTime, withAgo } from './format.ts';
 import { candidatesOf } from './history/candidates.ts';
 import type { Entry } from './history/entries.ts';
 import { type Filter, onlyWith, passes, passesAll } from './history/filter.ts';
@@ -18,6 +18,7 @@ import { showJson } from './history/json.ts';
 import { type Shown, showTable } from './history/rows.ts';
 import { type JournalWatch, watchJournal } from './history/watch.ts';
 import { type Io, write } from './io.ts';
+import { timesIn } from './local-zone.ts';
 import { parseRange, rangeOptions, seqsOf } from './time-argument.ts';
 import { choosesAll, refuseAmbiguous, type ThingFilter, thingFilterOf, thingOptions } from './things.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
@@ -54,7 +55,7 @@ const limitOf = (text: string | undefined): number => {
 
 /** How long ago is for people who look now: not in what is kept, nor where the rows stay while time goes on. */
 const showTimeFor = ({ utc, follow }: Values<typeof options>, { stdout }: Io): ShowTime => {
-  const showTime = utc === true ? shortUtcTime : localTime;
+  const showTime = timesIn({ utc });
   if (stdout.isTTY !== true || follow === true) return showTime;
   return withAgo(showTime, BigInt(Date.now()) * 1_000_000n);
 };
@@ -195,9 +196,10 @@ export const history = command({
       const [live, shownSeq] = [watch !== null, cursor?.seq ?? null];
       const scan = createScan({ reader, selection, withEvents, withReads, range, live, shownSeq });
       const names = createNames(reader);
-      const showTime = showTimeFor(values, io);
       const written =
-        values.json === true ? showJson(io.stdout, names, reader.hashesOf) : showTable(io, names, showTime);
+        values.json === true
+          ? showJson(io.stdout, names, reader.hashesOf)
+          : showTable(io, names, showTimeFor(values, io));
       const shown: Shown =
         plugin === null ? written : { ...written, show: (entry) => written.show(onlyWith(plugin, entry)) };
       const isChosen = chooser(selection, filter, withReads);

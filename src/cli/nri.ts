@@ -3,8 +3,9 @@ import { pluginName } from '../domain/nri/plugins.ts';
 import { DaemonDefinition, type ListNriPluginsReply, type NriPlugin } from '../wire/scribe/v1/daemon.ts';
 import { connectDaemon } from './client.ts';
 import { command } from './command.ts';
-import { duration, jsonLine, localTime, shortUtcTime, type ShowTime, utcTime } from './format.ts';
+import { duration, jsonLine, type ShowTime, utcTime } from './format.ts';
 import { type Io, write } from './io.ts';
+import { timesIn } from './local-zone.ts';
 import { configOption, jsonOption, socketOf, socketOption } from './places.ts';
 import { type Column, createTable, type Style } from './table.ts';
 
@@ -127,7 +128,7 @@ export const nri = command({
       const { listNriPlugins } = DaemonDefinition.methods;
       const reply = await daemon.call(DaemonDefinition, listNriPlugins, {}, TIMEOUT_MS);
       if (values.json === true) await write(io.stdout, reply.plugins.map(jsonOf).join(''));
-      else await show(reply, values.utc === true ? shortUtcTime : localTime, io);
+      else await show(reply, timesIn(values), io);
       return 0;
     } finally {
       daemon.close();

@@ -3,8 +3,9 @@ import { openReader } from '../journal/open.ts';
 import { openQueries, type Queries } from '../journal/queries.ts';
 import { nearest } from '../config/nearest.ts';
 import { command, misuse } from './command.ts';
-import { counted, grouped, jsonLine, localTime, type ShowTime, shortUtcTime } from './format.ts';
+import { counted, grouped, jsonLine, type ShowTime } from './format.ts';
 import { type Io, write } from './io.ts';
+import { timesIn } from './local-zone.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { type Collector, createSlowest, createTally, firstOfEach, type Group } from './report/count.ts';
 import { isChosen, placeOf } from './report/place.ts';
@@ -208,7 +209,7 @@ export const report = command({
       filter: thingFilterOf(values),
       per: perOf(values.per),
       limit: limitOf(values.limit),
-      showTime: values.utc === true ? shortUtcTime : localTime,
+      showTime: timesIn(values),
     };
     const range = parseRange(values);
     const path = await readableJournal(await rootOf(values));

@@ -6,6 +6,7 @@
 import { parseDurationMs } from '../config/units.ts';
 import type { JournalReader } from '../journal/reader.ts';
 import { type Option, misuse } from './command.ts';
+import { needLocalZone } from './local-zone.ts';
 
 /** A moment by the wall clock, or just after a record. */
 export type Moment =
@@ -46,6 +47,7 @@ const MIDNIGHT: Clock = { hours: 0, minutes: 0, seconds: 0, fractionNs: 0n, zone
 const fractionNsOf = (digits: string): bigint => BigInt(digits.padEnd(9, '0'));
 
 const localDay = (ms: number): Day => {
+  needLocalZone();
   const date = new Date(ms);
   return { year: date.getFullYear(), month: date.getMonth(), day: date.getDate() };
 };
@@ -95,6 +97,7 @@ const CLOCK_CHANGES_MS = [30, 60, 120].map((minutes) => minutes * 60_000);
  * begins when it does.
  */
 const localMs = ({ year, month, day }: Day, { hours, minutes, seconds }: Clock): number | string => {
+  needLocalZone();
   const date = new Date(year, month, day, hours, minutes, seconds);
   const ms = date.getTime();
   if (hours === 0 && minutes === 0 && seconds === 0) return ms;
@@ -116,11 +119,12 @@ const nsOfDate = (text: string): Meant => {
 /** A day as people call it. */
 const nsOfWord = (text: string, nowMs: number): Meant => {
   if (text === 'now') return BigInt(Math.round(nowMs)) * NS_PER_MS;
+  if (text !== 'today' && text !== 'yesterday') return null;
   const today = localDay(nowMs);
   if (text === 'today') return nsOf(today, MIDNIGHT);
   // By the calendar: a day that began summer time has 23 hours.
   const { year, month, day } = today;
-  return text === 'yesterday' ? nsOf(localDay(new Date(year, month, day - 1).getTime()), MIDNIGHT) : null;
+  return nsOf(localDay(new Date(year, month, day - 1).getTime()), MIDNIGHT);
 };
 
 const nsOfSeconds = (text: string): bigint | null => {

@@ -3,8 +3,9 @@ import { dirname, resolve } from 'node:path';
 import { readableCopy } from '../journal/readable-copy.ts';
 import { command, failure, misuse } from './command.ts';
 import { levelOption, parseLevel } from './export/level.ts';
-import { counted, grouped, localTime, shortUtcTime } from './format.ts';
+import { counted, grouped } from './format.ts';
 import { write } from './io.ts';
+import { timesIn } from './local-zone.ts';
 import { databaseAt } from './journal-file.ts';
 import { configOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { createProgress } from './progress.ts';
@@ -66,7 +67,7 @@ export const ui = command({
     if (file !== undefined && values.root !== undefined) throw misuse('JOURNAL and --root: give one of them.');
     const journal = file === undefined ? await readableJournal(await rootOf(values)) : await databaseAt(resolve(file));
     const { path, isCopy, release } = readableCopy(journal);
-    const showTime = values.utc === true ? shortUtcTime : localTime;
+    const showTime = timesIn(values);
     const questions = openQuestions(path, level, showTime);
     const progress = createProgress(io.stderr);
     const feed = openFeed({

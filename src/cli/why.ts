@@ -1,9 +1,10 @@
 /** `scribe why`: why a pod, container, image or call is as it is, from the journal, with its daemon up or down. */
 import { openReader } from '../journal/open.ts';
 import { command, failure, misuse, type Values } from './command.ts';
-import { duration, localTime, shortUtcTime } from './format.ts';
+import { duration } from './format.ts';
 import { createNames, type Names } from './history/names.ts';
 import { type Io, write } from './io.ts';
+import { timesIn } from './local-zone.ts';
 import { type PastState, stateAt } from './past/state.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { THING_FORMS } from './things.ts';
@@ -90,7 +91,7 @@ const show = async (
   io: Io,
 ): Promise<void> => {
   if (values.json === true) await write(io.stdout, answerJson(answer, past.seq, nowNs));
-  else await showAnswer(answer, values.utc === true ? shortUtcTime : localTime, io);
+  else await showAnswer(answer, timesIn(values), io);
   for (const note of past.notes) await write(io.stderr, `scribe: ${note}\n`);
 };
 

@@ -114,6 +114,31 @@ describe('at', () => {
     return jsonLines<Change>(stdout);
   };
 
+  test('a time zone that is not known is refused by each that shows local times, unless in UTC', async () => {
+    const zone = process.env['TZ'];
+    process.env['TZ'] = 'Europa/Berlin';
+    try {
+      for (const words of [
+        ['at', '9', 'get', 'pods'],
+        ['diff', '1', '9'],
+        ['history'],
+        ['journal', 'info'],
+        ['report'],
+        ['why', '--at', '9', 'web'],
+      ]) {
+        const { exitStatus, stdout, stderr } = await scribe([...words, '--root', root.dir]);
+        assert.deepEqual([words[0], exitStatus, stdout], [words[0], 2, '']);
+        assert.match(stderr, /TZ=Europa\/Berlin: that time zone is not known; did you mean TZ=Europe\/Berlin\?/);
+        assert.equal((await scribe([...words, '--utc', '--root', root.dir])).exitStatus, 0, words[0]);
+      }
+      const { exitStatus } = await scribe(['export', '--since', '03:12', '--root', root.dir]);
+      assert.equal(exitStatus, 2);
+    } finally {
+      if (zone === undefined) delete process.env['TZ'];
+      else process.env['TZ'] = zone;
+    }
+  });
+
   test('diff: what came, what went, and fields by name', async () => {
     const exited = seqOf('container.exited', story.nginx);
     const [change, ...more] = await changes(exited - 1, exited);

@@ -1,8 +1,10 @@
 /** The one argument for a moment: what people type, what it means by the clock, and in a journal. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { localTime, shortUtcTime, utcTime } from '../../src/cli/format.ts';
+import { timesIn } from '../../src/cli/local-zone.ts';
 import {
   type Moment,
   MOMENT_FORMS,
@@ -19,6 +21,18 @@ const local = (...parts: [number, number, number, number?, number?, number?, num
   nsOf(new Date(...parts).getTime());
 const time = (atNs: bigint): Moment => ({ kind: 'time', atNs });
 const record = (seq: number): Moment => ({ kind: 'record', seq });
+/** With TZ as a shell would set it. */
+const inZone = <T>(zone: string, work: () => T): T => {
+  const before = process.env['TZ'];
+  process.env['TZ'] = zone;
+  try {
+    return work();
+  } finally {
+    if (before === undefined) delete process.env['TZ'];
+    else process.env['TZ'] = before;
+  }
+};
+
 const parse = (text: string): Moment => parseMoment(text, '--since', nowMs);
 
 describe('moments', () => {
@@ -51,9 +65,7 @@ describe('moments', () => {
   }
 
   test('what clocks passed over, or showed twice, is refused, unless with its zone', () => {
-    const zone = process.env['TZ'];
-    process.env['TZ'] = 'Europe/Berlin';
-    try {
+    inZone('Europe/Berlin', () => {
       assert.throws(() => parse('2026-03-29 02:30'), /02:30: clocks were put forward over that time; say the zone/);
       assert.throws(
         () => parse('2026-10-25 02:30'),
@@ -62,10 +74,7 @@ describe('moments', () => {
       assert.deepEqual(parse('2026-10-25 02:30+02:00'), time(nsOf(Date.UTC(2026, 9, 25, 0, 30))));
       for (const text of ['2026-03-29 01:59', '2026-03-29 03:00', '2026-10-25 01:59', '2026-10-25 03:00', '2026-10-25'])
         assert.equal(parse(text).kind, 'time', text);
-    } finally {
-      if (zone === undefined) delete process.env['TZ'];
-      else process.env['TZ'] = zone;
-    }
+    });
   });
 
   test('no time is later than the last one that a record can have', () => {
@@ -180,5 +189,59 @@ describe('ranges', () => {
     assert.equal(seqAt(timeline, record(2)), 2);
     assert.equal(seqAt(timeline, record(9)), 3);
     assert.equal(seqAt(timeline, time(0n)), 0);
+  });
+});
+
+describe('the local zone', () => {
+  const summer = '2026-05-28T12:00:00.000Z';
+  // What date(1) shows for them, too.
+  for (const [zone, shown] of [
+    ['UTC', '12:00:00.000+00:00'],
+    ['', '12:00:00.000+00:00'],
+    ['UTC0', '12:00:00.000+00:00'],
+    ['Europe/Berlin', '14:00:00.000+02:00'],
+    [':Europe/Berlin', '14:00:00.000+02:00'],
+    ['posix/Europe/Berlin', '14:00:00.000+02:00'],
+    [':/usr/share/zoneinfo/Europe/Berlin', '14:00:00.000+02:00'],
+    ['Asia/Calcutta', '17:30:00.000+05:30'],
+    ['EST5EDT', '08:00:00.000-04:00'],
+    ['EST', '07:00:00.000-05:00'],
+    ['JST-9', '21:00:00.000+09:00'],
+    ['<+03>-3', '15:00:00.000+03:00'],
+  ] as const) {
+    test(`TZ=${zone}`, () => {
+      const time = inZone(zone, () => timesIn({})(nsOf(Date.parse(summer))));
+      assert.equal(time, `2026-05-28 ${shown}`);
+    });
+  }
+
+  test("the node's own, by its file, is what it is where TZ is not set", () => {
+    const of = (zone: string): string => inZone(zone, () => timesIn({})(nsOf(Date.parse(summer))));
+    const { TZ: _, ...env } = process.env;
+    const script = `process.stdout.write(String(new Date('${summer}').getTimezoneOffset()))`;
+    const unset = Number(spawnSync(process.execPath, ['-e', script], { env, encoding: 'utf8' }).stdout);
+    const local = new Date(Date.parse(summer) - unset * 60_000).toISOString().slice(0, -1).replace('T', ' ');
+    for (const zone of [':/etc/localtime', '/etc/localtime', 'localtime']) assert.ok(of(zone).startsWith(local), zone);
+  });
+
+  test('one that would be taken for UTC is refused wherever it matters', () => {
+    for (const [zone, said] of [
+      ['Europa/Berlin', /^CliError: TZ=Europa\/Berlin: .* did you mean TZ=Europe\/Berlin\? Name one/],
+      ['europe/berlin', /did you mean TZ=Europe\/Berlin\?/],
+      ['/no/such', /TZ=\/no\/such: that time zone is not known\. Name one/],
+      ['CET-1CEST,M3.5.0,M10.5.0/3', /not known/],
+      ['UTC-5:30', /not known/],
+      ['JST', /not known/],
+    ] as const) {
+      inZone(zone, () => {
+        // Again: nothing is remembered of it that would let it pass.
+        for (let time = 0; time < 2; time++) assert.throws(() => timesIn({}), said);
+        for (const text of ['03:12', '2026-05-28', '2026-05-28 03:12', 'today', 'yesterday'])
+          assert.throws(() => parse(text), said, text);
+        for (const text of ['now', '2h', '@1779969600', '17', '2026-05-28T03:12Z', summer]) parse(text);
+        assert.throws(() => parse('no time'), /that is no time/);
+        assert.equal(timesIn({ utc: true })(nsOf(Date.parse(summer))), '2026-05-28 12:00:00.000Z');
+      });
+    }
   });
 });

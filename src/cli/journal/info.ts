@@ -9,9 +9,10 @@ import { foldState } from '../../journal/fold.ts';
 import { openReader } from '../../journal/open.ts';
 import { type JournalSizes, measureJournal } from '../../journal/sizes.ts';
 import { command, type Values } from '../command.ts';
-import { bytes, counted, duration, grouped, jsonLine, localTime, type ShowTime, shortUtcTime } from '../format.ts';
+import { bytes, counted, duration, grouped, jsonLine, type ShowTime } from '../format.ts';
 import { recordOf } from '../history/names.ts';
 import { type Io, write } from '../io.ts';
+import { timesIn } from '../local-zone.ts';
 import { configOption, jsonOption, readableJournal, rootOf, rootOption } from '../places.ts';
 import { createProgress } from '../progress.ts';
 import { createTable } from '../table.ts';
@@ -254,7 +255,7 @@ export const journalInfo = command({
     );
     progress.clear();
     if (values.json === true) await write(io.stdout, jsonLine(info));
-    else await show(info, values.utc === true ? shortUtcTime : localTime, io);
+    else await show(info, timesIn(values), io);
     return 0;
   },
 });
