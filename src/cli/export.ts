@@ -8,10 +8,11 @@ import { command, misuse, type Values } from './command.ts';
 import { type Cursor, openCursor } from './cursor.ts';
 import { formatOption, parseFormat, type WritePage, writePageOf } from './export/formats.ts';
 import { type Level, levelOption, parseLevel } from './export/level.ts';
-import { createItemReader, type ItemReader } from './export/records.ts';
+import { createItemReader, type ItemPage, type ItemReader } from './export/records.ts';
 import { fileTarget, otlpTarget, streamTarget, type Target, type Waiting } from './export/target.ts';
 import { exportTlog } from './export/tlog.ts';
 import { counted } from './format.ts';
+import { createGiven } from './given.ts';
 import { watchJournal } from './history/watch.ts';
 import { type Io, write } from './io.ts';
 import { configOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
@@ -93,16 +94,18 @@ interface Export {
   readonly level: Level;
   readonly target: Target;
   readonly cursor: Cursor;
+  readonly giving: (page: ItemPage) => Promise<void>;
 }
 
 /** Sends a range, and says how many records of it, and saves the cursor after every page that the target has. */
 const sendRange = async (
-  { items, writePage, level, target, cursor }: Export,
+  { items, writePage, level, target, cursor, giving }: Export,
   fromSeq: number,
   toSeq: number,
 ): Promise<number> => {
   let sent = 0;
   for (const page of items.pages(fromSeq, toSeq)) {
+    await giving(page);
     sent += page.items.length;
     const text = writePage(page.items, level);
     if (text !== '') await target.send(text);
@@ -124,10 +127,16 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
   try {
     const cursor = await cursorOf(values['cursor-file'], path, reader.head().seq);
     const items = createItemReader(reader, values.node ?? hostname(), wanted);
-    const run: Export = { items, writePage: writePageOf(format), level, target, cursor };
     const { fromSeq, toSeq } = seqsOf(reader, range);
     let next = Math.max(fromSeq, cursor.seq + 1);
-    if (follow) void io.recordRead?.({ fromSeq: next });
+    let readSeq = next - 1;
+    const given = createGiven(next, () => readSeq);
+    const giving = (page: ItemPage): Promise<void> => {
+      readSeq = page.throughSeq;
+      return given.giving(page.items.length);
+    };
+    const run: Export = { items, writePage: writePageOf(format), level, target, cursor, giving };
+    if (follow) void io.recordRead?.({ fromSeq: next }, given.atEnd);
     const firstSeq = next;
     await items.learnBefore(next);
     const sent = await sendRange(run, next, toSeq);

@@ -17,6 +17,7 @@ import { createSelection, type Selection } from './history/selection.ts';
 import { showJson } from './history/json.ts';
 import { type Shown, showTable } from './history/rows.ts';
 import { type JournalWatch, watchJournal } from './history/watch.ts';
+import { createGiven } from './given.ts';
 import { type Io, write } from './io.ts';
 import { timesIn } from './local-zone.ts';
 import { parseRange, rangeOptions, seqsOf } from './time-argument.ts';
@@ -200,11 +201,17 @@ export const history = command({
         values.json === true
           ? showJson(io.stdout, names, reader.hashesOf)
           : showTable(io, names, showTimeFor(values, io));
-      const shown: Shown =
-        plugin === null ? written : { ...written, show: (entry) => written.show(onlyWith(plugin, entry)) };
+      const fromSeq = Math.max(seqsOf(reader, range).fromSeq, (shownSeq ?? 0) + 1);
+      const given = createGiven(fromSeq, scan.readSeq);
+      const shown: Shown = {
+        ...written,
+        show: async (entry) => {
+          if (live) await given.giving(1);
+          await written.show(plugin === null ? entry : onlyWith(plugin, entry));
+        },
+      };
       const isChosen = chooser(selection, filter, withReads);
-      if (watch !== null)
-        void io.recordRead?.({ fromSeq: Math.max(seqsOf(reader, range).fromSeq, (shownSeq ?? 0) + 1) });
+      if (live) void io.recordRead?.({ fromSeq }, given.atEnd);
       if (watch !== null && cursor !== null) return await followFromCursor({ scan, isChosen, shown, watch, cursor });
       const isReversed = values.reverse === true;
       const asked = { reader, selection, withEvents, range };

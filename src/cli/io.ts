@@ -38,9 +38,13 @@ export interface Io {
   readonly pagerEnv?: Environment;
   /**
    * Has it recorded that the journal is read, once for a command: by those that go on for ever before they do, by those
-   * that know what they have read when they have. Otherwise it is recorded when the command has ended. Never rejects.
+   * that know what they have read when they have. Otherwise it is recorded when the command has ended. Whoever goes on for
+   * ever may give what says, at its end, what it came to: that is recorded then, and nothing may be shown any more once it
+   * was asked. Never rejects.
    */
-  readonly recordRead?: (extent: ReadExtent) => Promise<void>;
+  readonly recordRead?: (extent: ReadExtent, atEnd?: () => ReadExtent) => Promise<void>;
+  /** Has this done, once, before a signal or a reader that is gone ends the process; absent: there is none of its own. */
+  readonly beforeEnd?: (work: () => Promise<void>) => void;
 }
 
 const STDERR = 2;
@@ -58,9 +62,17 @@ export const write = async (output: Output, text: string): Promise<void> => {
   });
 };
 
+const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** The process ends by the signal that it got: by the first when the work is done, by a second at once. */
+const onSignals = (work: () => Promise<void>): void => {
+  for (const signal of ENDING) process.once(signal, () => void work().finally(() => process.kill(process.pid, signal)));
+};
+
 export const processIo = (): Io => {
+  let lastWork = async (): Promise<void> => {};
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(0);
+    if (error.code === 'EPIPE') return void lastWork().finally(() => process.exit(0));
     writeSync(STDERR, `scribe: Standard output cannot be written to: ${error.message}.\n`);
     process.exit(1);
   });
@@ -72,6 +84,10 @@ export const processIo = (): Io => {
     stdout: process.stdout,
     stderr: process.stderr,
     holdRowsMs: HOLD_ROWS_MS,
+    beforeEnd: (work) => {
+      lastWork = work;
+      onSignals(work);
+    },
     giveWay: () => {
       setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
     },

@@ -21,22 +21,42 @@ interface CommandLine {
   readonly words: readonly string[];
 }
 
-/** Runs the command; its read is recorded once, by itself or when it has ended. */
+/** Runs the command; its read is recorded once, by itself or when it has ended, and the end of one that goes on for ever too. */
 export const recordingReads = async (command: Command, line: CommandLine, io: Io): Promise<ExitStatus> => {
+  const told = (extent: ReadExtent): Promise<void> => tellDaemons(command, line, extent).catch(() => undefined);
   let recorded: Promise<void> | null = null;
-  const recordRead = (extent: ReadExtent): Promise<void> => {
-    recorded ??= tellDaemons(command, line, extent).catch(() => undefined);
-    return recorded;
+  let ended = async (): Promise<void> => {};
+  const recordRead: RecordRead = (extent, atEnd) => {
+    if (recorded !== null) return recorded;
+    const began = told(extent);
+    recorded = began;
+    if (atEnd !== undefined) {
+      ended = onceOnly(async () => {
+        const last = atEnd();
+        await began;
+        await told(last);
+      });
+      io.beforeEnd?.(ended);
+    }
+    return began;
   };
   try {
     return await command.run(line.values, line.operands, withRecordRead(io, recordRead));
   } finally {
     await recordRead({});
+    await ended();
   }
 };
 
+type RecordRead = NonNullable<Io['recordRead']>;
+
+const onceOnly = (work: () => Promise<void>): (() => Promise<void>) => {
+  let done: Promise<void> | null = null;
+  return () => (done ??= work());
+};
+
 /** Not a copy of its values: standard input is opened by looking at it. */
-const withRecordRead = (io: Io, recordRead: NonNullable<Io['recordRead']>): Io =>
+const withRecordRead = (io: Io, recordRead: RecordRead): Io =>
   Object.create(io, { recordRead: { value: recordRead } }) as Io;
 
 const tellDaemons = async (command: Command, line: CommandLine, extent: ReadExtent): Promise<void> => {

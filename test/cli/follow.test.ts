@@ -161,3 +161,10 @@ test('a journal that is replaced ends it with a sentence', async (t) => {
   assert.equal(await follower.ended, 1);
   assert.match(follower.output(), /journal\.db was replaced or removed; start again to follow the new journal\./);
 });
+
+test('a signal that tells it to end does so, with no daemon that could record it', async (t) => {
+  const { follower } = await follow(t, [restart(1)]);
+  await follower.until(/number 1\./);
+  follower.kill('SIGTERM');
+  assert.equal(await follower.ended, 'SIGTERM');
+});

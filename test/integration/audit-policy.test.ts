@@ -231,7 +231,7 @@ describe('the audit policy', { timeout: 120_000 }, () => {
     assert.equal((await reload()).exitCode, 0);
   });
 
-  test('who reads the journal is recorded while the daemon runs: by what command, what of it, and once for whoever follows', async () => {
+  test('who reads the journal is recorded while the daemon runs: by what command, what of it, and of whoever follows from where and how far', async () => {
     const readers = async (): Promise<readonly string[]> => {
       const history = await scribeOf(['history', '--method', 'ReadJournal']);
       return history.split('\n').filter((line) => line.includes('ReadJournal'));
@@ -240,6 +240,9 @@ describe('the audit policy', { timeout: 120_000 }, () => {
     const bin = join(import.meta.dirname, '../../bin/scribe');
     const follow = ['history', '--root', node.daemon.dirs.root, '--follow', '--container', 'main'];
     const follower = await startProcess(owner, [bin, ...follow]);
+    // Its reader goes away after the first line: the next one that it writes ends it.
+    const piped = `${bin} export --root ${node.daemon.dirs.root} --follow | head -n 1`;
+    const exporter = await startProcess(owner, ['sh', '-c', piped]);
     await eventually('the follower is recorded', async () =>
       (await readers()).some((line) => line.includes('--follow --container main')),
     );
@@ -262,11 +265,28 @@ describe('the audit policy', { timeout: 120_000 }, () => {
     assert.match(read, /"--text","\(left out\)"/);
     assert.match(read, /"--endpoint","http:\/\/127\.0\.0\.1:1"/);
     assert.deepEqual(search(read), []);
+    await follower.until(/ReopenContainerLog/);
+    const lines = follower.output().trimEnd().split('\n').length - 1;
     await follower.stop();
+    const followed = await eventually(
+      'the ends of both are recorded',
+      async () => {
+        const found = (await readers()).filter((line) => line.includes('--follow'));
+        return found.length > 3 && found;
+      },
+      15_000,
+    );
+    assert.equal(await exporter.ended, 0);
+    const [begun = '', ended = '', ...none] = followed.filter((line) => line.includes('scribe history'));
+    assert.deepEqual([none, followed.length], [[], 4]);
+    assert.match(followed.join('\n'), /scribe export .* --follow: \d+ shown of records 1 to \d+/);
+    assert.match(begun, / scribe pid \d+ uid 0 .*scribe history .*--container main: all records from 1 on/);
+    const [, shown, toSeq] =
+      / scribe pid \d+ uid 0 .*--container main: (\d+) shown of records 1 to (\d+)/.exec(ended) ?? [];
+    assert.equal(Number(shown), lines, ended);
     const after = await readers();
-    assert.equal(after.filter((line) => line.includes('--follow')).length, 1, after.join('\n'));
-    const followed = after.find((line) => line.includes('--follow')) ?? '';
-    assert.match(followed, / scribe pid \d+ uid 0 .*scribe history .*--container main: all records from 1 on/);
+    const reopened = await scribeOf(['sql', "SELECT max(seq) FROM calls WHERE method = 'ReopenContainerLog'"]);
+    assert.ok(Number(toSeq) >= Number(/\d+/.exec(reopened)?.[0]), `${toSeq}, ${reopened}`);
     assert.match(after[before] ?? '', /scribe history --method ReadJournal --root .*: \d+ shown of records 1 to \d+/);
     assert.match(await scribeOf(['report', 'callers']), /ReadJournal|scribe/);
     const asked = [

@@ -40,6 +40,8 @@ export interface Scan {
   readonly goLive: () => Promise<void>;
   /** What is there behind the last step, without read calls: those have no number to go on from. */
   readonly steps: () => Generator<Step>;
+  /** The last record that was read; what is before the range does not count. */
+  readonly readSeq: () => number;
 }
 
 interface ReadsSource {
@@ -128,6 +130,7 @@ export const createScan = (options: ScanOptions): Scan => {
   const collector: Collector = createCollector(withEvents, fromSeq, runs, options.askedFromSeq);
   const reads = options.withReads ? createReads(reader, range) : noReads;
   let cursor = toSeq + 1;
+  let readSeq = fromSeq - 1;
 
   const lookedAt = new Set<number>();
   /** A call that was under way when showing ended is begun again from its records; of the others nothing is left to show. */
@@ -144,6 +147,7 @@ export const createScan = (options: ScanOptions): Scan => {
   };
 
   const take = (record: JournalRecord): Entry[] => {
+    readSeq = record.seq;
     beginAgain(record);
     selection.learn(record);
     return collector.take(record);
@@ -202,5 +206,6 @@ export const createScan = (options: ScanOptions): Scan => {
       cursor = fromSeq;
     },
     steps,
+    readSeq: () => readSeq,
   };
 };
