@@ -8,29 +8,35 @@ const FINDINGS_MAX = 200;
 const SENTENCE_CHARACTERS_MAX = 2_000;
 
 export interface Findings {
-  /** One that is there already is not added again. */
-  readonly add: (sentence: string) => void;
+  /** One that is there already is not added again; of those about the same the latest stands. */
+  readonly add: (sentence: string, about?: string) => void;
+  readonly has: (about: string) => boolean;
   readonly list: () => readonly string[];
 }
 
-/** Told, in a sentence, what nobody may miss: it goes to the log and to `scribe doctor`. */
-export type Report = (sentence: string) => void;
+/**
+ * Told, in a sentence, what nobody may miss: it goes to the log and to `scribe doctor`. What is said again and again, in ever
+ * other words, says what it is about: the log has it once, and `scribe doctor` as it was said last.
+ */
+export type Report = (sentence: string, about?: string) => void;
 
 export const reportTo =
-  (findings: Pick<Findings, 'add'>, log: { readonly warn: (message: string) => void }): Report =>
-  (sentence) => {
-    log.warn(sentence);
-    findings.add(sentence);
+  (findings: Pick<Findings, 'add' | 'has'>, log: { readonly warn: (message: string) => void }): Report =>
+  (sentence, about) => {
+    if (about === undefined || !findings.has(about)) log.warn(sentence);
+    findings.add(sentence, about);
   };
 
 export function createFindings(): Findings {
-  const sentences = new Set<string>();
+  const sentences = new Map<string, string>();
   return {
-    add(sentence) {
-      sentences.add(sentence.slice(0, SENTENCE_CHARACTERS_MAX));
-      const [oldest] = sentences;
+    add(sentence, about) {
+      const bounded = sentence.slice(0, SENTENCE_CHARACTERS_MAX);
+      sentences.set(about ?? bounded, bounded);
+      const [oldest] = sentences.keys();
       if (sentences.size > FINDINGS_MAX && oldest !== undefined) sentences.delete(oldest);
     },
-    list: () => [...sentences],
+    has: (about) => sentences.has(about),
+    list: () => [...sentences.values()],
   };
 }

@@ -1,7 +1,7 @@
 /**
  * Has the witnesses of the configuration cosign the journal's checkpoints: each for itself, again and again, the newest that
  * is beside the journal. Nothing waits for a witness; one that fails is tried again, less and less often, and one that
- * knows another tree than this is reported.
+ * knows another tree than this, or lies, is reported: once for a reason, with how often it was met.
  */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -38,11 +38,27 @@ const proofOf = async (path: string, oldSize: number, { size }: Note): Promise<r
 const newestNote = async (journalPath: string): Promise<Note | null> =>
   parseNote(await readFile(journalFiles(journalPath).note, 'utf8').catch(() => ''));
 
+/** Why a witness is reported. */
+type Doubt = 'otherSize' | 'forked' | 'otherKey';
+
+/** A witness that was met with a doubt before has it told of in the same finding. */
+const createDoubts = (report: Report, witness: string): ((doubt: Doubt, sentence: string) => void) => {
+  const met = new Map<Doubt, { readonly times: number; readonly since: string }>();
+  return (doubt, sentence) => {
+    const at = new Date().toISOString();
+    const { times, since } = met.get(doubt) ?? { times: 0, since: at };
+    met.set(doubt, { times: times + 1, since });
+    const again = times === 0 ? '' : ` So ${times + 1} times since ${since}, the last time at ${at}.`;
+    report(`${sentence}${again}`, `witness ${witness}: ${doubt}`);
+  };
+};
+
 /** Shows a witness the newest checkpoint, if it has not cosigned that one. Rejects when it is to be tried again. */
 const cosignNewest = async (
-  { journalPath, report, log }: WitnessOptions,
+  { journalPath, log }: WitnessOptions,
   { name, url }: Witness,
   cosigner: Cosigner,
+  report: ReturnType<typeof createDoubts>,
   signal: AbortSignal,
 ): Promise<void> => {
   const note = await newestNote(journalPath);
@@ -62,17 +78,26 @@ const cosignNewest = async (
   switch (answer.kind) {
     case 'cosigned': {
       const cosigned = withCosignature(note, answer.lines, cosigner);
-      if (cosigned === null) throw new Error('what it answered is not a cosignature by its key');
+      if (cosigned === null) {
+        report(
+          'otherKey',
+          `The witness ${name} answers with what is no cosignature by its key: it has another one than the configuration says, or does not cosign what it is shown.`,
+        );
+        throw new Error('what it answered is not a cosignature by its key');
+      }
       await writeCosigned(journalPath, name, cosigned);
       return log.info({ witness: name, records: note.size }, 'a witness has cosigned the journal');
     }
     case 'otherSize':
+      if (answer.size <= note.size) throw new Error('it says another size of what it cosigned last each time');
       report(
-        `The witness ${name} has cosigned ${answer.size} records of this journal, which has ${note.size}: it was put back or cut; see scribe verify --against.`,
+        'otherSize',
+        `The witness ${name} says that it has cosigned ${answer.size} records of this journal, which has ${note.size}: the journal was put back or cut, or the witness is wrong; see scribe verify --against.`,
       );
       throw new Error('it knows more records than the journal has');
     case 'forked':
       report(
+        'forked',
         `The witness ${name} has cosigned other records under the name of this journal: it was rewritten, or its key is used elsewhere; see scribe verify --against.`,
       );
       throw new Error('it has cosigned another tree');
@@ -87,6 +112,7 @@ const watch = async (options: WitnessOptions, witness: Witness, signal: AbortSig
     return options.report(
       `The key of the witness ${witness.name} is none of a cosigner: see c2sp.org/tlog-cosignature.`,
     );
+  const doubts = createDoubts(options.report, witness.name);
   let lastWords = '';
   const onFailure = (error: unknown): void => {
     const words = messageOf(error);
@@ -96,7 +122,7 @@ const watch = async (options: WitnessOptions, witness: Witness, signal: AbortSig
     lastWords = words;
   };
   while (!signal.aborted) {
-    await untilDone(async () => cosignNewest(options, witness, cosigner, signal), {
+    await untilDone(async () => cosignNewest(options, witness, cosigner, doubts, signal), {
       backoff: BACKOFF,
       signal,
       onFailure,

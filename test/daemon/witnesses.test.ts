@@ -10,6 +10,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import Database from 'better-sqlite3';
+import { createFindings, reportTo } from '../../src/daemon/findings.ts';
 import { startWitnesses } from '../../src/daemon/witnesses.ts';
 import { cosignedAtSeconds, cosignedPath, cosignerOf, readCosigned } from '../../src/journal/cosigned.ts';
 import { createTree, leafHash, rootOf } from '../../src/journal/merkle.ts';
@@ -17,7 +18,7 @@ import { openJournal } from '../../src/journal/open.ts';
 import { openTree } from '../../src/journal/open-tree.ts';
 import { scribe } from '../cli/support.ts';
 import { recordAt, recordsFrom } from '../journal/support.ts';
-import { cleanupAfterAll } from '../support/cleanup.ts';
+import { cleanupAfterAll, onCleanup } from '../support/cleanup.ts';
 import { goProgram, goTool } from '../support/go-program.ts';
 import { eventually } from '../support/pods.ts';
 import { run, runOk, startProcess } from '../support/process.ts';
@@ -25,6 +26,13 @@ import { tempDir } from '../support/temp-dir.ts';
 
 const owner = cleanupAfterAll();
 const NAME = 'real';
+
+/** The key of a witness that nobody runs. */
+const strangeKey = (): string => {
+  const [name, bytes] = ['witness.test/one', Buffer.concat([Buffer.from([4]), Buffer.alloc(32, 1)])];
+  const id = createHash('sha256').update(`${name}\n`).update(bytes).digest('hex').slice(0, 8);
+  return `${name}+${id}+${bytes.toString('base64')}`;
+};
 
 /** A journal, or more of one, with the checkpoint that closing leaves beside it. */
 const write = async (dir: string, records: ReturnType<typeof recordsFrom>): Promise<string> => {
@@ -150,7 +158,7 @@ describe('witnesses', () => {
         [...recordsFrom(1, 699), ...Array.from({ length: 300 }, (_, n) => recordAt(n + 700, { body: '{"forged":1}' }))],
         /has cosigned other records/,
       ],
-      [recordsFrom(1, 500), /has cosigned 711 records of this journal, which has 500: it was put back or cut/],
+      [recordsFrom(1, 500), /has cosigned 711 records of this journal, which has 500: the journal was put back or cut/],
     ] as const) {
       const forged = await tempDir(owner);
       copyFileSync(`${journalPath}.key`, join(forged, 'journal.db.key'));
@@ -186,6 +194,56 @@ describe('witnesses', () => {
     assert.match(fields ?? '', new RegExp(`127\\.0\\.0\\.1:${port} cannot be reached: connect ECONNREFUSED`));
   });
 });
+
+/** Cosigned by nobody that is known here, in the form that cosignatures have. */
+const NO_COSIGNATURE = `— witness.test/one ${Buffer.alloc(76, 1).toString('base64')}\n`;
+
+for (const [how, status, answerTo, words] of [
+  [
+    'says a size that cannot be',
+    409,
+    (size: number) => String(size + 1),
+    /which has 711: the journal was put back or cut/,
+  ],
+  ['gives no cosignature', 200, () => NO_COSIGNATURE, /answers with what is no cosignature by its key/],
+] as const) {
+  test(`one that ${how} is one finding however the journal grows, with how often`, async (t) => {
+    const path = await write(await tempDir(t), recordsFrom(1, 300));
+    const sizes: number[] = [];
+    const server = createServer((request, response) => {
+      request.setEncoding('utf8');
+      let body = '';
+      request.on('data', (text: string) => (body += text));
+      request.on('end', () => {
+        const size = Number(/\n\n[^\n]+\n(\d+)\n/.exec(body)?.[1]);
+        sizes.push(size);
+        response.writeHead(status).end(answerTo(size));
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onCleanup(t, () => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const findings = createFindings();
+    const logged: string[] = [];
+    const asked = startWitnesses({
+      journalPath: path,
+      witnesses: [{ name: NAME, url: `http://127.0.0.1:${port}`, key: strangeKey() }],
+      everyMs: 50,
+      report: reportTo(findings, { warn: (message) => void logged.push(message) }),
+      log: { info: () => {}, warn: () => {} },
+    });
+    onCleanup(t, () => asked.close());
+    await eventually('it was asked', async () => findings.list().length > 0);
+    await write(join(path, '..'), recordsFrom(301, 411));
+    const [finding = '', ...more] = await eventually('it was asked of the grown journal', async () => {
+      const list = findings.list();
+      return sizes.at(-1) === 711 && list.some((sentence) => sentence.includes('2 times')) && list;
+    });
+    assert.deepEqual([more, logged.length], [[], 1]);
+    assert.match(finding, words);
+    assert.match(finding, / So 2 times since 20\d\d-\S+Z, the last time at 20\d\d-\S+Z\.$/);
+  });
+}
 
 test('a consistency proof leads from the old root to the new one, for every pair of sizes up to 70', () => {
   const leaves = Array.from({ length: 70 }, (_, n) => leafHash(createHash('sha256').update(String(n)).digest()));
