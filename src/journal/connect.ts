@@ -60,6 +60,28 @@ const assertVersion = (db: Db): void => {
   }
 };
 
+const tableCount = (db: Db, name: string): unknown =>
+  db.prepare('SELECT count(*) FROM sqlite_schema WHERE name LIKE ?').pluck().get(name);
+
+const WHERE_JOURNALS_ARE =
+  'A journal is journal.db in the root directory of its node, which --root names, or a copy by scribe journal backup.';
+
+/** The schema's version: 0 for an empty file. Throws Corrupt for a database that is no journal. */
+export const schemaVersion = (db: Db): number => {
+  if (tableCount(db, 'schema') === 1) return Number(db.prepare('SELECT max(version) FROM schema').pluck().get());
+  if (tableCount(db, '%') === 0) return 0;
+  throw new JournalError('Corrupt', `${db.name} is a database, but no journal of scribe. ${WHERE_JOURNALS_ARE}`);
+};
+
+/** Whoever reads is told what a file is not before SQLite misses a table in it. */
+const refuseForeign = (db: Db): void => {
+  if (schemaVersion(db) > 0) return;
+  throw new JournalError(
+    'Corrupt',
+    `${db.name} is no journal of scribe, or one to which nothing was ever written. ${WHERE_JOURNALS_ARE}`,
+  );
+};
+
 const opened = (path: string, readonly: boolean, prepare: (db: Db) => void): Db => {
   let db: Db | null = null;
   try {
@@ -90,7 +112,7 @@ export const connectWriter = (path: string): Db =>
 /** An empty database that is never on a disk: for comparing with. */
 export const connectScratch = (): Db => new Database(':memory:');
 
-/** Opens for reading; works beside a writer in another process and when there is none. */
+/** Opens for reading; works beside a writer in another process and when there is none. Throws Corrupt for what is no journal. */
 export const connectReader = (path: string): Db =>
   opened(path, true, (db) => {
     assertVersion(db);
@@ -98,4 +120,5 @@ export const connectReader = (path: string): Db =>
     pragma(db, 'query_only = ON');
     pragma(db, 'trusted_schema = OFF');
     pragma(db, 'cell_size_check = ON');
+    refuseForeign(db);
   });

@@ -5,7 +5,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { Db } from './connect.ts';
+import { type Db, schemaVersion } from './connect.ts';
 import { sha256 } from './encoding.ts';
 import { JournalError } from './errors.ts';
 
@@ -31,16 +31,6 @@ export const listMigrations = (dir: string = shipped): Migration[] => {
 };
 
 export const migrationDigest = (migration: Migration): Buffer => sha256(Buffer.from(migration.sql));
-
-const tableCount = (db: Db, name: string): unknown =>
-  db.prepare('SELECT count(*) FROM sqlite_schema WHERE name LIKE ?').pluck().get(name);
-
-/** The schema's version: 0 for an empty file. Throws Corrupt for a database that is no journal. */
-export const schemaVersion = (db: Db): number => {
-  if (tableCount(db, 'schema') === 1) return Number(db.prepare('SELECT max(version) FROM schema').pluck().get());
-  if (tableCount(db, '%') === 0) return 0;
-  throw new JournalError('Corrupt', `${db.name} is a database, but no journal of scribe.`);
-};
 
 /** Throws NewerSchema unless this scribe knows the journal's schema. */
 export const refuseNewer = (db: Db, migrations: readonly Migration[]): void => {

@@ -9,7 +9,7 @@ import { checkChain, type Finding } from './chain-check.ts';
 import { isSigned, loadKey, loadPublicKey, readHeadFile, readNewestCheckpoint } from './checkpoints.ts';
 import { connectReader, connectWriter, type Db, explain } from './connect.ts';
 import { GENESIS } from './encoding.ts';
-import { errorOf, JournalError } from './errors.ts';
+import { JournalError } from './errors.ts';
 import { giveUpReserveIfTight } from './disk-space.ts';
 import { journalFiles, narrowFiles, setAside } from './files.ts';
 import { takeLock } from './lock.ts';
@@ -175,8 +175,6 @@ export const openReader = (path: string): OpenedReader => {
     return { ...createReader(db), close: () => db.close() };
   } catch (thrown) {
     db.close();
-    if (/^no such table: /.test(errorOf(thrown).message))
-      throw new JournalError('Corrupt', `${path} is no journal of scribe, or one to which nothing was ever written.`);
     throw explain(path, thrown);
   }
 };

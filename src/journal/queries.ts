@@ -3,9 +3,9 @@
  * without it. A journal that an older scribe wrote lacks the views that docs/sql.md describes: it gets them for the
  * connection alone. Must not be used on the daemon's thread: a question takes as long as it takes.
  */
-import { connectReader, type Db } from './connect.ts';
+import { connectReader, type Db, schemaVersion } from './connect.ts';
 import { JournalError } from './errors.ts';
-import { listMigrations, refuseNewer, schemaVersion } from './migrate.ts';
+import { listMigrations, refuseNewer } from './migrate.ts';
 
 /** 64-bit integers come as bigints. */
 export type Cell = string | number | bigint | Uint8Array | null;

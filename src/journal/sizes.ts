@@ -4,10 +4,9 @@
  * not what they are about.
  */
 import { statSync } from 'node:fs';
-import { connectReader, type Db, explain } from './connect.ts';
+import { connectReader, type Db, explain, schemaVersion } from './connect.ts';
 import { roomIn } from './room.ts';
 import { journalFiles } from './files.ts';
-import { schemaVersion } from './migrate.ts';
 import { createNameReader } from './names.ts';
 import { decodeReadRows } from './read-rows.ts';
 

@@ -5,12 +5,12 @@
  */
 import type { ChainPart, Finding } from './chain-check.ts';
 import { isSigned, loadPublicKey, readCheckpoints, readHeadFile } from './checkpoints.ts';
-import { connectScratch, type Db } from './connect.ts';
+import { connectScratch, type Db, schemaVersion } from './connect.ts';
 import { chunkRoot, GENESIS } from './encoding.ts';
 import { errorOf } from './errors.ts';
 import { journalFiles } from './files.ts';
 import { checkKept, type KeptResult, readKept } from './kept-checkpoints.ts';
-import { listMigrations, migrate, migrationDigest, schemaVersion } from './migrate.ts';
+import { listMigrations, migrate, migrationDigest } from './migrate.ts';
 import { nameDigest } from './names.ts';
 import { originOf } from './notes.ts';
 import { JOURNAL_PRUNED, type Pruning, parsePruned } from './own-records.ts';

@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { describe, test } from 'node:test';
+import Database from 'better-sqlite3';
 import { write } from '../../src/cli/io.ts';
 import { runContainer } from '../engine/rig.ts';
 import { tempDir } from '../support/temp-dir.ts';
@@ -50,12 +51,40 @@ describe('a history tells what was, and no more', () => {
     assert.deepEqual(await starts('--since', '@1800000015'), [false]);
   });
 
-  test('a file that is no journal is called that', async (t) => {
-    const dir = await tempDir(t);
-    writeFileSync(join(dir, 'journal.db'), '');
-    const { exitStatus, stderr } = await scribe(['history', '--root', dir]);
+  test('a file that is no journal is called that by every command that reads one, with the remedy', async (t) => {
+    const [empty, foreign] = [await tempDir(t), await tempDir(t)];
+    writeFileSync(join(empty, 'journal.db'), '');
+    const database = new Database(join(foreign, 'journal.db'));
+    // As a schema of ours has it, too.
+    database.exec('CREATE TABLE things (name); CREATE TABLE names (id)');
+    database.close();
+    const remedy = '\\. A journal is journal\\.db in the root directory of its node, which --root names';
+    for (const words of [
+      ['history'],
+      ['report'],
+      ['verify'],
+      ['why', 'web'],
+      ['at', 'now', 'get', 'pods'],
+      ['diff', '1', '2'],
+      ['replay'],
+      ['export'],
+      ['ui'],
+      ['sql', 'SELECT 1'],
+      ['prove', '1'],
+      ['journal', 'info'],
+      ['journal', 'vkey'],
+      ['journal', 'backup', join(foreign, 'copy')],
+    ]) {
+      const { exitStatus, stdout, stderr } = await scribe([...words, '--root', foreign]);
+      const said = `${stdout}${stderr}`;
+      assert.equal(exitStatus, 1, said);
+      assert.match(said, new RegExp(`journal\\.db is a database, but no journal of scribe${remedy}`), words.join(' '));
+      assert.doesNotMatch(said, /no such table/);
+    }
+    const { exitStatus, stderr } = await scribe(['history', '--root', empty]);
     assert.equal(exitStatus, 1);
-    assert.match(stderr, /journal\.db is no journal of scribe, or one to which nothing was ever written\.\n$/);
+    const said = new RegExp(`journal\\.db is no journal of scribe, or one to which nothing was ever written${remedy}`);
+    assert.match(stderr, said);
   });
 
   test("scribe's own commands are called by their name", async (t) => {

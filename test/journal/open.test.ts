@@ -7,10 +7,10 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statS
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { connectWriter } from '../../src/journal/connect.ts';
+import { connectWriter, schemaVersion } from '../../src/journal/connect.ts';
 import { setAside } from '../../src/journal/files.ts';
 import { foldRecords } from '../../src/journal/fold.ts';
-import { listMigrations, migrate, schemaVersion } from '../../src/journal/migrate.ts';
+import { listMigrations, migrate } from '../../src/journal/migrate.ts';
 import { openReader } from '../../src/journal/open.ts';
 import { verifyJournal } from '../../src/journal/verify.ts';
 import { run, startProcess } from '../support/process.ts';
