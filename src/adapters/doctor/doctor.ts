@@ -9,7 +9,7 @@ import type { CgroupDriver } from '../../domain/model/spec-settings.ts';
 import { checkCapabilities, checkCgroupDriver, checkCgroups, checkClock, checkKernel } from './host.ts';
 import { checkCniConfiguration, checkCniPlugins, checkIptables, type NetworkSettings } from './network.ts';
 import { checkNriPlugins, type NriPluginsFound } from './nri-plugins.ts';
-import { checkOciRuntime, checkShim } from './programs.ts';
+import { checkOciRuntime, checkShim, findShim } from './programs.ts';
 import { checkRegistries, type RegistrySettings } from './registries.ts';
 import type { DoctorResult } from './result.ts';
 import { checkJoining, checkRuntimeSpeed, checkStartSpeed } from './speed.ts';
@@ -42,6 +42,20 @@ export interface DoctorOptions {
   readonly path: string;
 }
 
+const checkHandler = async (
+  handler: RuntimeHandler,
+  node: NodeFacts,
+  path: string,
+): Promise<readonly DoctorResult[]> => {
+  // What runs behind another shim is not said by binary_name.
+  const takesOptions = takesRuncOptions(handler);
+  const [shim, ...ofRuntime] = await Promise.all([
+    findShim(handler, path),
+    ...(takesOptions ? [checkOciRuntime(handler, path), checkRuntimeSpeed(handler, node, path)] : []),
+  ]);
+  return [checkShim(handler, shim), ...ofRuntime, ...(takesOptions ? [checkStartSpeed(handler, shim)] : [])];
+};
+
 /** The results of all checks, always in the same order. Never rejects: what can't be looked at is a problem. */
 export const runDoctor = async (options: DoctorOptions): Promise<readonly DoctorResult[]> => {
   const { node, rootDir, stateDir, diskReserveBytes, handlers, network, path } = options;
@@ -60,15 +74,7 @@ export const runDoctor = async (options: DoctorOptions): Promise<readonly Doctor
       ),
       checkIptables(network, path),
       Promise.all(directories.map((directory) => checkSpace(directory, diskReserveBytes))),
-      Promise.all(
-        handlers.flatMap((handler) => [
-          checkShim(handler, path),
-          // What runs behind another shim is not said by binary_name.
-          ...(takesRuncOptions(handler)
-            ? [checkOciRuntime(handler, path), checkRuntimeSpeed(handler, node, path), checkStartSpeed(handler, path)]
-            : []),
-        ]),
-      ),
+      Promise.all(handlers.map((handler) => checkHandler(handler, node, path))),
       checkJoining(node),
     ]);
   return [
@@ -82,7 +88,7 @@ export const runDoctor = async (options: DoctorOptions): Promise<readonly Doctor
     apparmor,
     selinux,
     ...space,
-    ...programs,
+    ...programs.flat(),
     ...networks.flat(),
     iptables,
     ...checkRegistries(options.registries),

@@ -32,36 +32,32 @@ const shimVersionIn = (told: string): ToldVersion | null => {
   return text === undefined ? null : { text, major: Number(major), minor: Number(minor) };
 };
 
-/** What a shim says when it is asked for its version, and the version in that, if there is one. */
-const askVersion = async (program: string, path: string) => {
-  const told = await outputOf(program, ['-v'], { PATH: path }).catch(messageOf);
-  return { told, version: shimVersionIn(told) };
-};
+/** What there is of the shim of a handler: null version, it does not tell, and `told` is what it said. */
+export type InstalledShim =
+  | { readonly kind: 'unnamed' }
+  | { readonly kind: 'missing'; readonly wanted: string }
+  | { readonly kind: 'found'; readonly program: string; readonly told: string; readonly version: ToldVersion | null };
 
-/** Which shim a handler has, if it tells; `path` is the PATH that the daemon runs with. */
-export const shimOf = async (
-  handler: RuntimeHandler,
-  path: string,
-): Promise<{ readonly program: string; readonly version: ToldVersion } | null> => {
-  const program = await findProgram(shimProgram(handler) ?? '', path);
-  if (program === null) return null;
-  const { version } = await askVersion(program, path);
-  return version === null ? null : { program, version };
-};
-
-/** `path` is the PATH that the daemon runs with. */
-export const checkShim = async (handler: RuntimeHandler, path: string): Promise<DoctorResult> => {
-  const check = shimCheck(handler);
+/** Finds it and runs it for its version; `path` is the PATH that the daemon runs with. Never rejects. */
+export const findShim = async (handler: RuntimeHandler, path: string): Promise<InstalledShim> => {
   const wanted = shimProgram(handler);
-  if (wanted === null) {
+  if (wanted === null) return { kind: 'unnamed' };
+  const program = await findProgram(wanted, path);
+  if (program === null) return { kind: 'missing', wanted };
+  const told = await outputOf(program, ['-v'], { PATH: path }).catch(messageOf);
+  return { kind: 'found', program, told, version: shimVersionIn(told) };
+};
+
+export const checkShim = (handler: RuntimeHandler, shim: InstalledShim): DoctorResult => {
+  const check = shimCheck(handler);
+  if (shim.kind === 'unnamed') {
     return problem(check, `${handler.runtimeType} names no shim`, 'Write a runtime_type like "io.containerd.runc.v2".');
   }
-  const program = await findProgram(wanted, path);
-  if (program === null) {
+  if (shim.kind === 'missing') {
     const remedy = `Install it (containerd brings containerd-shim-runc-v2), or set shim_path of [runtime.handlers.${handler.name}].`;
-    return problem(check, `${wanted} is no executable in PATH`, remedy);
+    return problem(check, `${shim.wanted} is no executable in PATH`, remedy);
   }
-  const { told, version } = await askVersion(program, path);
+  const { program, told, version } = shim;
   if (version === null) {
     return warning(
       check,

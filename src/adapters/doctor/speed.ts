@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { CgroupFacts, NodeFacts } from '../../domain/model/node-facts.ts';
 import type { RuntimeHandler } from '../../domain/model/runtime-handler.ts';
 import { type DoctorResult, ok, warning } from './result.ts';
-import { shimOf } from './programs.ts';
+import type { InstalledShim } from './programs.ts';
 import { watchesMemoryFromCreation } from '../../domain/model/shim-version.ts';
 import { findProgram } from '../../platform/linux/find-program.ts';
 import { outputOf } from './tools.ts';
@@ -133,12 +133,11 @@ export const checkRuntimeSpeed = async (
 };
 
 /** What a newer shim would save: which starts the daemon does itself is in docs/decisions/starts-here.md. */
-export const checkStartSpeed = async (handler: RuntimeHandler, path: string): Promise<DoctorResult> => {
+export const checkStartSpeed = (handler: RuntimeHandler, shim: InstalledShim): DoctorResult => {
   const check = startSpeed(handler);
   if (basename(handler.binaryName) !== 'runc' || handler.sandboxer === 'shim')
     return ok(check, 'its shim starts containers: the daemon does so itself for containers of runc only');
-  const shim = await shimOf(handler, path);
-  if (shim === null) return ok(check, 'it is not known which shim there is');
+  if (shim.kind !== 'found' || shim.version === null) return ok(check, 'it is not known which shim there is');
   const { text } = shim.version;
   const costs = `${START_MS.daemon} ms of processor time for each, and ${START_MS.runc} where the shim does`;
   const measured = `${costs}, where docs/benchmarks.md was measured`;

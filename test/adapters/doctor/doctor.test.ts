@@ -21,7 +21,7 @@ import {
   checkIptables,
   type NetworkSettings,
 } from '../../../src/adapters/doctor/network.ts';
-import { checkOciRuntime, checkShim } from '../../../src/adapters/doctor/programs.ts';
+import { checkOciRuntime, checkShim, findShim } from '../../../src/adapters/doctor/programs.ts';
 import type { DoctorResult } from '../../../src/adapters/doctor/result.ts';
 import { checkJoining, checkRuntimeSpeed, checkStartSpeed, judgeJoining } from '../../../src/adapters/doctor/speed.ts';
 import { checkApparmor, checkSelinux } from '../../../src/adapters/doctor/security-modules.ts';
@@ -91,12 +91,13 @@ const speaks = (...versions: string[]): string =>
 describe('scribe doctor', { timeout: 60_000 }, () => {
   it('looks at this machine without leaving anything behind', async (t) => {
     const rootDir = await makeDir(t);
+    const shimPath = join(await makeDir(t, { shim: 'echo run >> "$0.runs"; echo "Version: 2.2.0"' }), 'shim');
     const results = await runDoctor({
       node: await readHostFacts(),
       rootDir,
       stateDir: join(rootDir, 'not', 'there'),
       diskReserveBytes: 1,
-      handlers: [runc],
+      handlers: [{ ...runc, shimPath }],
       cgroupDriver: 'cgroupfs',
       systemdRuns: false,
       restrictOomScoreAdj: 'auto',
@@ -120,6 +121,8 @@ describe('scribe doctor', { timeout: 60_000 }, () => {
     says(byCheck.get('CNI configuration of special') as DoctorResult, 'problem', /^none of its own$/);
     says(byCheck.get('registries') as DoctorResult, 'ok', /^none configured in \/etc\/certs\.d: each is asked itself$/);
     says(byCheck.get('NRI plugins') as DoctorResult, 'ok', /^off: nri\.enable is false$/);
+    says(byCheck.get('shim of runc') as DoctorResult, 'ok', /\/shim 2\.2\.0$/);
+    assert.equal(await readFile(`${shimPath}.runs`, 'utf8'), 'run\n', 'a shim is run once for all that is said of it');
     assert.deepEqual(await readdir(rootDir), []);
     assert.ok(!(await readFile('/proc/self/mountinfo', 'utf8')).includes(rootDir), 'nothing stays mounted');
   });
@@ -213,15 +216,17 @@ describe('scribe doctor', { timeout: 60_000 }, () => {
 
   it('says what a newer shim would save, and what starts cost with it', async (t) => {
     const name = 'containerd-shim-runc-v2';
+    const startSpeed = async (handler: RuntimeHandler, path: string) =>
+      checkStartSpeed(handler, await findShim(handler, path));
     const withShim = async (version: string) => makeDir(t, { [name]: `echo '  Version:  ${version}'` });
-    const old = await checkStartSpeed(runc, await withShim('1.6.20~ds1'));
+    const old = await startSpeed(runc, await withShim('1.6.20~ds1'));
     says(old, 'warning', /runc-v2 1\.6\.20~ds1 has to start containers.* 0\.8 ms .* 7\.2 where the shim does/);
     assert.match(old.remedy ?? '', /2\.2 or later, or set shim_path of \[runtime\.handlers\.runc\]/);
-    says(await checkStartSpeed(runc, await withShim('v2.1.4')), 'warning', /2\.1\.4 has to start/);
-    says(await checkStartSpeed(runc, await withShim('v2.2.0')), 'ok', /the daemon starts containers itself: 0\.8 ms/);
+    says(await startSpeed(runc, await withShim('v2.1.4')), 'warning', /2\.1\.4 has to start/);
+    says(await startSpeed(runc, await withShim('v2.2.0')), 'ok', /the daemon starts containers itself: 0\.8 ms/);
     const crun = { ...runc, binaryName: 'crun' };
-    says(await checkStartSpeed(crun, await withShim('1.6.20')), 'ok', /containers of runc only/);
-    says(await checkStartSpeed(runc, '/nonexistent'), 'ok', /not known which shim/);
+    says(await startSpeed(crun, await withShim('1.6.20')), 'ok', /containers of runc only/);
+    says(await startSpeed(runc, '/nonexistent'), 'ok', /not known which shim/);
   });
 
   it('judges the cgroup driver', () => {
@@ -242,15 +247,16 @@ describe('scribe doctor', { timeout: 60_000 }, () => {
 
   it('judges shims', async (t) => {
     const name = 'containerd-shim-runc-v2';
-    const shim = async (script: string) => checkShim(runc, await makeDir(t, { [name]: script }));
+    const judge = async (handler: RuntimeHandler, path: string) => checkShim(handler, await findShim(handler, path));
+    const shim = async (script: string) => judge(runc, await makeDir(t, { [name]: script }));
     says(await shim(`echo '${name}:'; echo '  Version:  1.6.20~ds1'`), 'ok', /runc-v2 1\.6\.20~ds1$/);
     says(await shim(`echo '  Version:  v2.3.0'`), 'ok', /2\.3\.0$/);
     says(await shim(`echo '  Version:  1.5.18'`), 'problem', /older than 1\.6/);
     says(await shim('echo hello'), 'warning', /does not tell its version: hello/);
-    says(await checkShim(runc, '/nonexistent'), 'problem', /^containerd-shim-runc-v2 is no executable in PATH$/);
+    says(await judge(runc, '/nonexistent'), 'problem', /^containerd-shim-runc-v2 is no executable in PATH$/);
     const own = { ...runc, shimPath: join(await makeDir(t, { own: 'echo "Version: 2.0.0"' }), 'own') };
-    says(await checkShim(own, '/nonexistent'), 'ok', /\/own 2\.0\.0$/);
-    says(await checkShim({ ...runc, runtimeType: 'runc' }, '/bin'), 'problem', /names no shim/);
+    says(await judge(own, '/nonexistent'), 'ok', /\/own 2\.0\.0$/);
+    says(await judge({ ...runc, runtimeType: 'runc' }, '/bin'), 'problem', /names no shim/);
   });
 
   it('judges OCI runtimes', async (t) => {
