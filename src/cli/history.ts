@@ -21,7 +21,7 @@ import { createGiven } from './given.ts';
 import { type Io, write } from './io.ts';
 import { timesIn } from './local-zone.ts';
 import { parseRange, rangeOptions, seqsOf } from './time-argument.ts';
-import { choosesAll, refuseAmbiguous, type ThingFilter, thingFilterOf, thingOptions } from './things.ts';
+import { choosesAll, nobodyIs, refuseAmbiguous, thingFilterOf, thingOptions } from './things.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 
 const options = {
@@ -226,7 +226,7 @@ export const history = command({
       await shown.flush();
       void io.recordRead?.({ ...seqsOf(reader, range), shown: past.shown });
       const isNobody = selection.isEmpty() && past.fitting === 0;
-      if (isNobody) await write(io.stderr, `scribe: ${nobody(wanted, values.label)}\n`);
+      if (isNobody) await write(io.stderr, `scribe: ${nobodyIs(wanted)}\n`);
       else await noteMissing(past, !choosesAll(wanted) || !passesAll(filter), io);
       return 0;
     } finally {
@@ -235,14 +235,3 @@ export const history = command({
     }
   },
 });
-
-const nobody = ({ pod, container, image, namespace }: ThingFilter, labels: readonly string[] = []): string => {
-  const named = [
-    ...(container === null ? [] : [`container ${container}`]),
-    ...(pod === null ? [] : [`pod ${pod}`]),
-    ...(image === null ? [] : [`image ${image}`]),
-  ];
-  const places = [...(named.length === 0 ? ['pod'] : named), ...(namespace === null ? [] : [`namespace ${namespace}`])];
-  const labelled = labels.length === 0 ? '' : ` with label ${labels.join(', ')}`;
-  return `The journal knows of no ${places.join(' in ')}${labelled}.`;
-};

@@ -113,6 +113,21 @@ export const thingFilterOf = (values: Values<typeof thingOptions>): ThingFilter 
 export const choosesAll = ({ pod, container, image, namespace, labels, presence }: ThingFilter): boolean =>
   [pod, container, image, namespace, presence].every((word) => word === null) && labels.length === 0;
 
+const termText = ({ key, value, negated }: LabelTerm): string =>
+  value === null ? `${negated ? '!' : ''}${key}` : `${key}${negated ? '!=' : '='}${value}`;
+
+/** For choices that nothing bears. */
+export const nobodyIs = ({ pod, container, image, namespace, labels }: ThingFilter): string => {
+  const named = [
+    ...(container === null ? [] : [`container ${container}`]),
+    ...(pod === null ? [] : [`pod ${pod}`]),
+    ...(image === null ? [] : [`image ${image}`]),
+  ];
+  const places = [...(named.length === 0 ? ['pod'] : named), ...(namespace === null ? [] : [`namespace ${namespace}`])];
+  const labelled = labels.length === 0 ? '' : ` with label ${labels.map(termText).join(', ')}`;
+  return `The journal knows of no ${places.join(' in ')}${labelled}.`;
+};
+
 const HEX_PREFIX = /^[0-9a-f]{4,64}$/;
 const WHOLE_ID = /^[0-9a-f]{64}$/;
 

@@ -70,6 +70,8 @@ export interface Matches {
   readonly throughSeq: number;
   /** All that was there has been looked through. */
   readonly isWhole: boolean;
+  /** Why there may be none, in a sentence; '' for nothing that is known. */
+  readonly note: string;
 }
 
 export interface AboutAnswer {

@@ -53,10 +53,8 @@ export const createRecordFilter = ({ onMatches, onNote }: FilterEvents): RecordF
       const found = countText(seqs.size, 'record', 'records');
       onMatches(seqs);
       if (asked !== newest) continue;
-      onNote(
-        matches.isWhole ? found : `${found}, looked up to record ${matches.throughSeq.toLocaleString('en-US')}`,
-        false,
-      );
+      const soFar = `${found}, looked up to record ${matches.throughSeq.toLocaleString('en-US')}`;
+      onNote([matches.isWhole ? found : soFar, matches.note].filter(Boolean).join('. '), false);
     }
   };
 

@@ -13,7 +13,7 @@ import { onlyWith, passes } from '../history/filter.ts';
 import { createScan } from '../history/scan.ts';
 import { createSelection } from '../history/selection.ts';
 import { watchJournal } from '../history/watch.ts';
-import { choosesAll, refuseAmbiguous } from '../things.ts';
+import { choosesAll, nobodyIs, refuseAmbiguous } from '../things.ts';
 import type { Chosen } from './filter-words.ts';
 import { shownRecord } from './redact.ts';
 
@@ -82,7 +82,8 @@ export async function* findMatches(chosen: Chosen, options: MatchOptions): Async
     refuseAmbiguous(things, reader.streamsBeginning);
     /** Methods are refused when it is known that no record has them: until then there is nothing to say. */
     const { refuseUnknown, unknownMethods } = await import('../history/methods.ts');
-    let isInDoubt = unknownMethods(filter.methods).length > 0;
+    const isInDoubt = unknownMethods(filter.methods).length > 0;
+    let isFound = false;
     const selection = createSelection(choosesAll(things) ? {} : things);
     const headSeq = reader.head().seq;
     const rest = { reader, withEvents: true, withReads: false };
@@ -100,19 +101,20 @@ export async function* findMatches(chosen: Chosen, options: MatchOptions): Async
     for await (const entry of past) {
       throughSeq = seqsOf(entry).at(-1) ?? throughSeq;
       seqs.push(...chosenOf(entry));
-      if (seqs.length > 0) isInDoubt = false;
+      if (seqs.length > 0) isFound = true;
       if (performance.now() - heldMs >= HELD_MS_MAX) {
         await setImmediate();
         heldMs = performance.now();
       }
       if (isOver()) return;
-      if (isInDoubt || performance.now() - toldMs < TOLD_EVERY_MS) continue;
-      yield { seqs, throughSeq, isWhole: false };
+      if ((isInDoubt && !isFound) || performance.now() - toldMs < TOLD_EVERY_MS) continue;
+      yield { seqs, throughSeq, isWhole: false, note: '' };
       seqs = [];
       toldMs = performance.now();
     }
-    if (isInDoubt) refuseUnknown(filter.methods);
-    yield { seqs, throughSeq: headSeq, isWhole: true };
+    if (isInDoubt && !isFound) refuseUnknown(filter.methods);
+    const note = selection.isEmpty() && !isFound ? nobodyIs(things) : '';
+    yield { seqs, throughSeq: headSeq, isWhole: true, note };
     if (watch === null) return;
     // Calls that were under way are begun again, and come whole when they have ended.
     const learned = { ...selection, learnsFrom: [] };
@@ -122,7 +124,7 @@ export async function* findMatches(chosen: Chosen, options: MatchOptions): Async
       await Promise.race([watch.changed(), aborted]);
       if (isOver()) return;
       const news = scan.news().flatMap(chosenOf);
-      if (news.length > 0) yield { seqs: news, throughSeq: reader.head().seq, isWhole: true };
+      if (news.length > 0) yield { seqs: news, throughSeq: reader.head().seq, isWhole: true, note: '' };
     }
   } finally {
     watch?.close();

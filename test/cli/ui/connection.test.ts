@@ -30,7 +30,7 @@ test('a connection that breaks is made again where it was; another scribe ui at 
   const way = await openWay(t, first.url);
   const page = await blankPage(t, chromium);
   await page.goto(`${way.url}#filter=pod%3Dunlucky`);
-  await says(page, '#filter-note', /^0 records$/);
+  await says(page, '#filter-note', /^0 records\. The journal knows of no pod unlucky\.$/);
   assert.equal(await textOf(page, '#connection'), '');
   await way.cut();
   await page
@@ -63,7 +63,7 @@ test('a connection over which nothing comes any more is given up and made again 
   const page = await blankPage(t, chromium);
   await page.clock.install();
   await page.goto(`${way.url}#filter=pod%3Dunlucky`);
-  await says(page, '#filter-note', /^0 records$/);
+  await says(page, '#filter-note', /^0 records\. The journal knows of no pod unlucky\.$/);
   for (let beats = 0; beats < 4; beats += 1) {
     t.mock.timers.tick(10_000);
     await page.evaluate("fetch('about').then((answer) => answer.text())");

@@ -122,6 +122,9 @@ describe('the page', () => {
     assert.ok((await rowTexts(page)).length > 0);
     assert.equal(new URLSearchParams(hashOf(page).slice(1)).get('filter'), 'pod=test/web failed');
     const box = page.getByRole('searchbox', { name: 'Filter' });
+    await box.fill('pod=nobody label=a=b');
+    await box.press('Enter');
+    await says(page, '#filter-note', /^0 records\. The journal knows of no pod nobody with label a=b\.$/);
     await box.fill('--no-such');
     await box.press('Enter');
     await says(page, '#filter-note', /^There is no option --no-such/);
