@@ -3,6 +3,7 @@
  * and a start that fails half-way close the same parts, the newest first. This file has what that takes besides the
  * stack itself; it knows no part.
  */
+import { loggable } from './log.ts';
 
 /** Where parts register their closing. */
 export type Opened = Pick<AsyncDisposableStack, 'defer'>;
@@ -27,6 +28,6 @@ export const allSettled = async <T extends readonly unknown[]>(
 /** What went wrong first, which is what somebody has to mend; what could not be closed after it is for the log. */
 export const firstError = (thrown: unknown, log: Log): unknown => {
   if (!(thrown instanceof SuppressedError)) return thrown;
-  log.error({ error: thrown.error as unknown }, 'a part could not be closed');
+  log.error({ error: loggable(thrown.error) }, 'a part could not be closed');
   return firstError(thrown.suppressed, log);
 };

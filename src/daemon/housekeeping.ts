@@ -14,6 +14,7 @@ import { missingSnapshot, takeSnapshot } from '../journal/snapshots.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import type { PublishedView } from '../engine/published-view.ts';
 import { type HasStates, type LiveStates, takeStates } from './live-states.ts';
+import { loggable } from './log.ts';
 
 const RETENTION_EVERY_MS = 10 * 60_000;
 const NS_PER_MS = 1_000_000n;
@@ -75,7 +76,7 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
 
   function inTurn(what: string, work: () => Promise<void>): void {
     working = working.then(work).catch((error: unknown) => {
-      if (!closed) log.error({ error }, `${what} failed; it will be tried again`);
+      if (!closed) log.error({ error: loggable(error) }, `${what} failed; it will be tried again`);
     });
   }
 

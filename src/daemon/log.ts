@@ -35,9 +35,14 @@ export const loggable = (error: unknown): { readonly message: string; readonly s
   stack: knownWordsOf(error),
 });
 
+/** No line has more of an exception, whoever logs it; what is none was worded for the log. */
+export const SERIALIZERS = {
+  error: (error: unknown): unknown => (error instanceof Error ? loggable(error) : error),
+} as const;
+
 export const createLog = (level: string): Logger =>
   pino(
-    { level, base: null, serializers: { error: pino.stdSerializers.err } },
+    { level, base: null, serializers: SERIALIZERS },
     process.stderr.isTTY
       ? { write: (json: string) => void process.stderr.write(terminalLine(json)) }
       : pino.destination({ dest: 2, sync: false }),

@@ -119,7 +119,9 @@ test('what went wrong first is told, and what could not be closed after it is lo
     firstError(error, { error: (fields) => logged.push(fields) }),
   );
   assert.deepEqual(thrown, new Error('cannot open'));
-  assert.deepEqual(logged, [{ error: new Error('cannot close') }]);
+  // Nobody knows who worded it, and what of (C12).
+  assert.match(JSON.stringify(logged), /^\[\{"error":\{"message":"Error: \[message left out\]","stack":"Error: /);
+  assert.doesNotMatch(JSON.stringify(logged), /cannot close/);
   assert.deepEqual(closed, ['last', 'first']);
 });
 

@@ -112,7 +112,7 @@ interface Kept {
 }
 
 /** An engine on a real journal, of which a snapshot is taken every few records. */
-async function keepHouse(t: TestContext): Promise<Kept> {
+async function keepHouse(t: TestContext, onInfo = (): void => {}): Promise<Kept> {
   const path = join(await tempDir(t), 'journal.db');
   const { journal } = await openTemporary(t, { path });
   const rig = await startRig({ journal });
@@ -136,7 +136,10 @@ async function keepHouse(t: TestContext): Promise<Kept> {
     view: rig.view,
     engine: rig.engine,
     nowNs: () => 0n,
-    log: { info: (_fields, message) => infos.push(message), error: (fields) => reports.push(JSON.stringify(fields)) },
+    log: {
+      info: (_fields, message) => void [infos.push(message), onInfo()],
+      error: (fields) => reports.push(JSON.stringify(fields)),
+    },
     report: (message) => reports.push(message),
   });
   onCleanup(t, () => housekeeping.close());
@@ -171,4 +174,13 @@ test('C14: a write state that is not what was recorded is a finding', async (t) 
     kept.reports[0] ?? '',
     /^What is decided from differs, after record \d+, from what the journal folds to/,
   );
+});
+
+test('C12: of an exception in keeping the journal in shape its message is left out', async (t) => {
+  const kept = await keepHouse(t, () => {
+    throw new Error('canary');
+  });
+  await until(kept, () => kept.reports.length > 0);
+  assert.match(kept.reports.join(), /"message":"Error: \[message left out\]"/);
+  assert.doesNotMatch(kept.reports.join(), /canary/);
 });

@@ -2,11 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pino from 'pino';
-import { loggable, terminalLine } from '../../src/daemon/log.ts';
+import { loggable, SERIALIZERS, terminalLine } from '../../src/daemon/log.ts';
 
 const logged = (write: (log: pino.Logger) => void): string => {
   const lines: string[] = [];
-  write(pino({ base: null }, { write: (line: string) => void lines.push(terminalLine(line)) }));
+  write(
+    pino({ base: null, serializers: SERIALIZERS }, { write: (line: string) => void lines.push(terminalLine(line)) }),
+  );
   return lines.join('');
 };
 
@@ -32,4 +34,23 @@ test('C12: of a bug it has name, code and frames, and not its message', () => {
   assert.doesNotMatch(line, /canary/);
   assert.match(line, /TypeError \[ERR_X\]: \[message left out\]\\n {4}at .*log\.test\.ts:\d+/);
   assert.match(line, /Caused by: Error: \[message left out\]/);
+});
+
+test('C12: so it has of any exception that is logged as it is; what was worded for the log stays', () => {
+  const quoting = logged((log) => log.warn({ error: new Error('canary') }, 'removed images still take room'));
+  assert.doesNotMatch(quoting, /canary/);
+  assert.match(quoting, /Error: \[message left out\]\\n {4}at .*log\.test\.ts:\d+/);
+  const missing = Object.assign(new Error('ENOENT: no such file, open /x'), {
+    code: 'ENOENT',
+    errno: -2,
+    syscall: 'open',
+  });
+  assert.match(
+    logged((log) => log.warn({ error: missing }, 'x')),
+    /ENOENT: no such file, open \/x/,
+  );
+  assert.match(
+    logged((log) => log.warn({ error: 'said so' }, 'x')),
+    /error=said so/,
+  );
 });
