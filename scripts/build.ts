@@ -61,7 +61,7 @@ const find = () => {
 };
 const koffi = find();
 export default koffi;
-export const { errno, load, node, struct } = koffi;
+export const { address, errno, load, node, struct } = koffi;
 `;
 
 const findKoffiAtOnce: Plugin = {

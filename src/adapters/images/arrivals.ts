@@ -3,14 +3,12 @@
  * process that reads what is there already is woken by the kernel (inotify). Neither knows of the other. Unpacking processes
  * load this file: it must stay small. A line is the number of bytes that are there from the beginning on, or RESTART.
  */
-import { closeSync, openSync, read, readSync, rmSync, watch, writeSync } from 'node:fs';
-import { promisify } from 'node:util';
+import { closeSync, openSync, readSync, rmSync, watch, writeSync } from 'node:fs';
 import { FailureError } from '../../domain/model/errors.ts';
 
 /** What was there is not what comes: whoever has read it gives up. */
 const RESTART = 'restart';
 const STEP_BYTES = 1024 * 1024;
-const READ_BYTES = 1024 * 1024;
 const LINES_BYTES = 16 * 1024;
 const FILE_MODE = 0o600;
 
@@ -95,23 +93,22 @@ export const followArrivals = (path: string): Follower => {
   };
 };
 
-const readAt = promisify(read);
-
-/** The bytes of the open file `fd`, `sizeBytes` of them, as they come. Throws as `beyond` does. */
-export async function* readArriving(fd: number, sizeBytes: number, { beyond }: Follower): AsyncGenerator<Buffer> {
-  for (let at = 0; at < sizeBytes; ) {
+/**
+ * Reads the open file `fd`, `sizeBytes` of it, as they come: into the buffer, and resolves with how many bytes that were, 0 at the
+ * end. On the calling thread, for they were written just now. Throws as `beyond` does.
+ */
+export const readArriving = (
+  fd: number,
+  sizeBytes: number,
+  { beyond }: Follower,
+): ((into: Buffer) => Promise<number>) => {
+  let at = 0;
+  return async (into) => {
+    if (at >= sizeBytes) return 0;
     const there = Math.min(await beyond(at), sizeBytes);
-    while (at < there) {
-      const { bytesRead, buffer } = await readAt(
-        fd,
-        Buffer.allocUnsafe(READ_BYTES),
-        0,
-        Math.min(READ_BYTES, there - at),
-        at,
-      );
-      if (bytesRead === 0) throw new FailureError('Interrupted', 'The download was cut back.');
-      at += bytesRead;
-      yield buffer.subarray(0, bytesRead);
-    }
-  }
-}
+    const bytesRead = readSync(fd, into, 0, Math.min(into.length, there - at), at);
+    if (bytesRead === 0) throw new FailureError('Interrupted', 'The download was cut back.');
+    at += bytesRead;
+    return bytesRead;
+  };
+};

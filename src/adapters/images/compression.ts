@@ -2,12 +2,19 @@
  * Reads a file that may be gzip, zstd or neither, and gives its plain bytes. The first bytes say which it is: media
  * types are what somebody claims. Everything is streamed; what is broken or cut off throws FailureError ImageInvalid.
  */
-import { createReadStream } from 'node:fs';
-import { Readable, type Transform } from 'node:stream';
-import { createGunzip, createZstdDecompress } from 'node:zlib';
+import { read } from 'node:fs';
+import { Readable } from 'node:stream';
+import { promisify } from 'node:util';
+import { createZstdDecompress } from 'node:zlib';
 import { FailureError } from '../../domain/model/errors.ts';
+import { createInflater } from '../../platform/linux/inflate.ts';
+
+/** Fills the beginning of the buffer with what comes next, and resolves with how many bytes that are; 0: there are no more. */
+export type ReadPacked = (into: Buffer) => Promise<number>;
 
 const CHUNK_BYTES = 1024 * 1024;
+/** Small enough that what one thread has written the other finds in its cache. */
+const INFLATED_BYTES = 256 * 1024;
 const GZIP_MAGIC = 0x8b1f;
 const ZSTD_MAGIC = 0xfd2fb528;
 const ZSTD_SKIPPABLE_MAGIC = 0x184d2a50;
@@ -94,33 +101,12 @@ async function* cutZstdFrames(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buf
   if (!('look' in expected && expected.isFrameStart === true && looked.length === 0)) throw broken('it is cut off');
 }
 
-const through = (source: Readable, decoder: Transform): AsyncIterable<Buffer> => {
-  source.on('error', (error) => decoder.destroy(error));
-  return source.pipe(decoder) as AsyncIterable<Buffer>;
-};
-
-/** The first bytes, and a way to have the whole again. */
-const peek = async (source: AsyncIterable<Buffer>): Promise<{ head: Buffer; whole: () => AsyncGenerator<Buffer> }> => {
-  const iterator = source[Symbol.asyncIterator]();
-  let head: Buffer = Buffer.alloc(0);
-  let next = await iterator.next();
-  while (next.done !== true && head.length < MAGIC_BYTES) {
-    head = head.length === 0 ? next.value : Buffer.concat([head, next.value]);
-    next = await iterator.next();
-  }
-  async function* whole(): AsyncGenerator<Buffer> {
-    if (head.length > 0) yield head;
-    while (next.done !== true) {
-      yield next.value;
-      next = await iterator.next();
-    }
-  }
-  return { head, whole };
-};
-
-async function* failingAsImage(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+async function* zstdOf(read: ReadPacked): AsyncGenerator<Buffer> {
+  const frames = Readable.from(cutZstdFrames(chunksOf(read)));
+  const decoder = createZstdDecompress({ chunkSize: CHUNK_BYTES });
+  frames.on('error', (error) => decoder.destroy(error));
   try {
-    yield* chunks;
+    yield* frames.pipe(decoder) as AsyncIterable<Buffer>;
   } catch (error) {
     const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
     if (code?.startsWith('Z_') || code?.startsWith('ZSTD_') || code === 'ERR_STREAM_PREMATURE_CLOSE') {
@@ -131,31 +117,98 @@ async function* failingAsImage(chunks: AsyncIterable<Buffer>): AsyncGenerator<Bu
 }
 
 /**
- * The plain bytes of the open file `fd`, from where it stands. `onInput` is told of compressed bytes as they are read.
- * Leaves the descriptor open.
+ * Every member of a gzip file, into two buffers in turn: one is filled while the other is out. As gzip(1) does, it leaves what follows
+ * a member after a zero byte.
+ */
+async function* gunzip(read: ReadPacked): AsyncGenerator<Buffer> {
+  const inflater = createInflater();
+  const input = Buffer.allocUnsafeSlow(INFLATED_BYTES);
+  let place: 'inside' | 'betweenMembers' | 'end' = 'inside';
+  let inflating: Promise<unknown> | null = null;
+  let isLeft = false;
+
+  /** Resolves with how many bytes of the buffer were filled: less than all of it at the end alone. */
+  const fill = async (output: Buffer): Promise<number> => {
+    let filled = 0;
+    while (filled < output.length && place !== 'end') {
+      if (inflater.leftBytes() === 0) inflater.give(input.subarray(0, await read(input)));
+      if (isLeft) break;
+      if (place === 'betweenMembers') {
+        place = inflater.leftBytes() === 0 || inflater.peek() === 0 ? 'end' : 'inside';
+        if (place === 'end') break;
+        inflater.nextMember();
+      }
+      const running = inflater.inflate(output.subarray(filled));
+      inflating = running;
+      const { writtenBytes, state } = await running;
+      filled += writtenBytes;
+      if (state === 'damaged') throw broken('it is no gzip data, or was damaged');
+      if (state === 'starved') throw broken('it is cut off');
+      if (state === 'memberEnd') place = 'betweenMembers';
+    }
+    return filled;
+  };
+
+  let [output, other] = [Buffer.allocUnsafeSlow(INFLATED_BYTES), Buffer.allocUnsafeSlow(INFLATED_BYTES)] as const;
+  let filling = fill(output);
+  try {
+    for (let filled = await filling; filled > 0; filled = await filling) {
+      const out = output.subarray(0, filled);
+      [output, other] = [other, output];
+      filling = fill(output);
+      // It is waited for in the next turn, if there is one.
+      filling.catch(() => undefined);
+      yield out;
+    }
+  } finally {
+    isLeft = true;
+    await (inflating as Promise<unknown> | null)?.catch(() => undefined);
+    inflater.end();
+  }
+}
+
+/** In buffers of their own. */
+async function* chunksOf(read: ReadPacked): AsyncGenerator<Buffer> {
+  for (;;) {
+    const chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+    const bytes = await read(chunk);
+    if (bytes === 0) return;
+    yield chunk.subarray(0, bytes);
+  }
+}
+
+/** The first bytes, and a way to have the whole again. */
+const peek = async (read: ReadPacked): Promise<{ readonly head: Buffer; readonly whole: ReadPacked }> => {
+  const first = Buffer.alloc(MAGIC_BYTES);
+  let length = 0;
+  for (let bytes = -1; bytes !== 0 && length < MAGIC_BYTES; length += bytes) bytes = await read(first.subarray(length));
+  const head = first.subarray(0, length);
+  let isGiven = false;
+  const whole: ReadPacked = async (into) => {
+    if (isGiven || length === 0) return await read(into);
+    isGiven = true;
+    return head.copy(into);
+  };
+  return { head, whole };
+};
+
+const readAt = promisify(read);
+
+/**
+ * The plain bytes of the open file `fd`, from where it stands; each piece is valid until the next is asked for. `onInput` is told of
+ * compressed bytes as they are read. Leaves the descriptor open.
  */
 export const readPlain = (fd: number, onInput: (bytes: number) => void): Promise<AsyncIterable<Buffer>> =>
-  plainOf(createReadStream('', { fd, autoClose: false, highWaterMark: CHUNK_BYTES }), onInput);
+  plainOf(async (into) => (await readAt(fd, into, 0, into.length, null)).bytesRead, onInput);
 
 /** As readPlain, of bytes that come from wherever. */
-export const plainOf = async (
-  packed: AsyncIterable<Buffer>,
-  onInput: (bytes: number) => void,
-): Promise<AsyncIterable<Buffer>> => {
-  async function* counted(): AsyncGenerator<Buffer> {
-    for await (const chunk of packed) {
-      onInput(chunk.length);
-      yield chunk;
-    }
-  }
-  const { head, whole } = await peek(counted());
-  if (head.length >= 2 && head.readUInt16LE() === GZIP_MAGIC) {
-    return failingAsImage(through(Readable.from(whole()), createGunzip({ chunkSize: CHUNK_BYTES })));
-  }
+export const plainOf = async (read: ReadPacked, onInput: (bytes: number) => void): Promise<AsyncIterable<Buffer>> => {
+  const { head, whole } = await peek(async (into) => {
+    const bytes = await read(into);
+    if (bytes > 0) onInput(bytes);
+    return bytes;
+  });
+  if (head.length >= 2 && head.readUInt16LE() === GZIP_MAGIC) return gunzip(whole);
   const magic = head.length >= MAGIC_BYTES ? head.readUInt32LE() : 0;
-  if (magic === ZSTD_MAGIC || isSkippable(magic)) {
-    const frames = Readable.from(cutZstdFrames(whole()));
-    return failingAsImage(through(frames, createZstdDecompress({ chunkSize: CHUNK_BYTES })));
-  }
-  return whole();
+  return magic === ZSTD_MAGIC || isSkippable(magic) ? zstdOf(whole) : chunksOf(whole);
 };
