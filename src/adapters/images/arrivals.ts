@@ -8,7 +8,8 @@ import { FailureError } from '../../domain/model/errors.ts';
 
 /** What was there is not what comes: whoever has read it gives up. */
 const RESTART = 'restart';
-const STEP_BYTES = 1024 * 1024;
+const STEP_BYTES_MIN = 64 * 1024;
+const STEP_BYTES_MAX = 1024 * 1024;
 const LINES_BYTES = 16 * 1024;
 const FILE_MODE = 0o600;
 
@@ -20,6 +21,9 @@ export interface Arrivals {
   readonly remove: () => void;
 }
 
+/** As much again as was told before, within bounds: who waits for the first bytes has them soon, and few lines tell of all. */
+const stepAfter = (toldBytes: number): number => Math.min(STEP_BYTES_MAX, Math.max(STEP_BYTES_MIN, toldBytes));
+
 export const createArrivals = (path: string, sizeBytes: number): Arrivals => {
   rmSync(path, { force: true });
   const fd = openSync(path, 'ax', FILE_MODE);
@@ -30,7 +34,7 @@ export const createArrivals = (path: string, sizeBytes: number): Arrivals => {
   };
   return {
     tell: (bytesThere) => {
-      if (bytesThere < toldBytes + STEP_BYTES && bytesThere < sizeBytes) return;
+      if (bytesThere < toldBytes + stepAfter(toldBytes) && bytesThere < sizeBytes) return;
       toldBytes = bytesThere;
       say(String(bytesThere));
     },
