@@ -47,10 +47,11 @@ export interface Homes {
   readonly remove: (home: Home) => Promise<void>;
 }
 
-/** Layers apart from each other: files beside others that were just removed are dear on ext4. */
-const makeSpread = async (path: string): Promise<void> => {
+/** Layers apart from each other: files beside others that were just removed are dear on ext4. `within` is made beside the mark. */
+const makeSpread = async (path: string, within: readonly string[] = []): Promise<void> => {
   await mkdir(path, { recursive: true, mode: DIRECTORY_MODE });
-  await spreadDirectoriesIn(path);
+  const made = within.map((name) => mkdir(join(path, name), { mode: DIRECTORY_MODE }));
+  await Promise.all([spreadDirectoriesIn(path), ...made]);
 };
 
 const homeIn = (directory: string): Home => {
@@ -113,8 +114,7 @@ export const createHomes = (
       const directory = join(unpack, name);
       active.add(name);
       await prepare();
-      await makeSpread(directory);
-      await mkdir(join(directory, READ_ONLY), { mode: DIRECTORY_MODE });
+      await makeSpread(directory, [READ_ONLY]);
       return homeIn(directory);
     },
     remove: async (home) => {

@@ -168,8 +168,7 @@ export const startUnpackerProcess = (
       layers += 1;
       making ??= homes.make();
       home = await making;
-      within = await home.makeLayer();
-      found ??= await home.putArchive(archivePath, arriving);
+      [within, found] = await Promise.all([home.makeLayer(), found ?? home.putArchive(archivePath, arriving)]);
     }
     const root: NewRoot = home === null ? { directory } : home.root;
     const request: UnpackRequest = {
