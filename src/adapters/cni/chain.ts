@@ -20,6 +20,8 @@ const CODE_BAD_ENVIRONMENT = 4;
 const CODE_CONTAINER_UNKNOWN = 3;
 const RUNTIME_KEY_PREFIX = 'cni.dev/';
 const VALID_ATTACHMENTS_KEY = 'cni.dev/valid-attachments';
+/** When a pod is made, there is enough to do for all processors at first, and a plugin that is done by then needs no other one ahead. */
+const AHEAD_AFTER_MS = 10;
 
 /** One pod's attachment to a network, as GC names it. */
 export interface Attachment {
@@ -117,19 +119,21 @@ const createRow =
     requestOf: (plugin: CniPluginConf) => object,
     heard: (outcome: PluginOutcome, plugin: CniPluginConf) => void,
   ): Promise<void> => {
-    const startAt = (at: number): StartedPlugin | null => {
-      const plugin = plugins[at];
-      return plugin === undefined ? null : startPlugin({ ...row, plugin: plugin.type });
-    };
-    let started = startAt(0);
+    const ahead: StartedPlugin[] = [];
+    const start = ({ type }: CniPluginConf): StartedPlugin => startPlugin({ ...row, plugin: type });
     try {
       for (const [at, plugin] of plugins.entries()) {
-        const outcome = started?.run(requestOf(plugin));
-        started = startAt(at + 1);
-        if (outcome !== undefined) heard(await outcome, plugin);
+        const outcome = (ahead.pop() ?? start(plugin)).run(requestOf(plugin));
+        const next = plugins[at + 1];
+        const timer = next === undefined ? undefined : setTimeout(() => ahead.push(start(next)), AHEAD_AFTER_MS);
+        try {
+          heard(await outcome, plugin);
+        } finally {
+          clearTimeout(timer);
+        }
       }
     } finally {
-      started?.drop();
+      ahead.pop()?.drop();
     }
   };
 
