@@ -3,18 +3,22 @@
  * with an empty v2 hierarchy beside it for a v2 one, so the daemon runs where that is not mounted.
  */
 import assert from 'node:assert/strict';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
+import { dialShim } from '../../src/adapters/shim/process/live-shim.ts';
 import { findProgram } from '../../src/platform/linux/find-program.ts';
 import { ContainerState, type DeepPartial, type PodSandboxConfig, PodSandboxState } from '../../src/wire/cri/api.ts';
+import { Status } from '../../src/wire/types/task/task.ts';
 import { GrpcCode } from '../../src/domain/model/errors.ts';
+import { asNewerShim, testShims } from '../adapters/shim/rig/shims.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { withCode } from '../support/failures.ts';
 import { stateOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { privateMounts, withoutUnified } from '../support/mount-namespace.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
+import { tempDir } from '../support/temp-dir.ts';
 import { containerConfig, ownPids, podConfig, removePod, statusOf } from '../support/pods.ts';
 
 const MIB = 1024 * 1024;
@@ -33,9 +37,15 @@ const requireCrun = async (): Promise<void> => {
 describe('crun', () => {
   const owner = cleanupAfterAll();
   let node: TestNode;
+  /** With a shim of a version in which the daemon lets containers go. */
   before(async () => {
     await requireCrun();
-    node = await startNode(owner, { config, mountNamespace: await privateMounts(owner, withoutUnified) });
+    const dir = await tempDir(owner);
+    const [shim] = await testShims();
+    if (shim === undefined) throw new Error('there is no shim to test with');
+    await symlink(await asNewerShim(shim, dir), join(dir, 'containerd-shim-runc-v2'));
+    const env = { PATH: `${dir}:${process.env['PATH'] ?? ''}` };
+    node = await startNode(owner, { config, env, mountNamespace: await privateMounts(owner, withoutUnified) });
   });
 
   const start = async (name: string, runtimeHandler: string, pod: DeepPartial<PodSandboxConfig> = {}) => {
@@ -59,6 +69,17 @@ describe('crun', () => {
     // crun keeps a copy of the spec there, runc does not.
     return (await readdir(dir)).includes('config.json');
   };
+  /** What the shim of a container's pod says itself. */
+  const toldByShim = async (podSandboxId: string, containerId: string): Promise<Status> => {
+    const address = stateOf(node.daemon).sandboxes.get(podSandboxId)?.shim;
+    if (address === undefined || address === null) throw new Error(`pod sandbox ${podSandboxId} has no shim`);
+    const client = await dialShim(address, 2_000);
+    try {
+      return (await client.state({ id: containerId, execId: '' }, 2_000)).status;
+    } finally {
+      client.close();
+    }
+  };
   const specOf = async (id: string): Promise<{ annotations: Record<string, string>; linux: { cgroupsPath: string } }> =>
     JSON.parse(await readFile(join(node.daemon.dirs.state, 'bundles', id, 'config.json'), 'utf8')) as never;
 
@@ -72,6 +93,7 @@ describe('crun', () => {
       const annotations = { 'vendor.example/mode': 'fast', 'other.example/key': 'x' };
       const { podSandboxId, containerId } = await start('life', 'crun', { ...pod, annotations });
       assert.equal(await isMadeByCrun(containerId), true);
+      assert.equal(await toldByShim(podSandboxId, containerId), Status.CREATED, 'the daemon let it go, not the shim');
       assert.equal(stateOf(daemon).sandboxes.get(podSandboxId)?.sandboxer, pod === ownPids ? 'none' : 'pause');
       const { annotations: told, linux } = await specOf(containerId);
       assert.deepEqual([told['vendor.example/mode'], told['other.example/key']], ['fast', undefined]);

@@ -125,7 +125,7 @@ for (const installed of await testShims()) {
       const waiting = (await create(still)).task;
       process.kill(waiting.pid, 'SIGSTOP');
       const hasty = { paths: shimPaths(rig.stateDir), timings: { ...defaultTimings, launchMs: 100 } };
-      await assert.rejects(startInit(hasty, still.containerId, waiting), /did not begin within 100 ms/);
+      await assert.rejects(startInit(hasty, still, waiting), /did not begin within 100 ms/);
       const starting = start(still);
       assert.equal(await orAfter(starting, 200, 'pending'), 'pending');
       process.kill(waiting.pid, 'SIGKILL');
@@ -137,10 +137,7 @@ for (const installed of await testShims()) {
       const [begun, waiting] = [await container(), await container()];
       const { task } = await create(begun);
       await create(waiting);
-      assert.equal(
-        await startInit({ paths: shimPaths(rig.stateDir), timings: defaultTimings }, begun.containerId, task),
-        true,
-      );
+      assert.equal(await startInit({ paths: shimPaths(rig.stateDir), timings: defaultTimings }, begun, task), true);
       await rig.restart();
       const ids = [begun, waiting].map(({ containerId }) => containerId);
       const { podSandboxId, bundlePath, shim: address } = pod;

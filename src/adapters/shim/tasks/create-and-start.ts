@@ -192,7 +192,7 @@ export const startTask = async (context: ShimContext, effect: StartTask): Promis
   try {
     const task = await (known ?? restore());
     const isLeftToStart = !isStarted && known !== null;
-    if (isLeftToStart && !((await alone) && (await startInit(context, containerId, task)))) await start();
+    if (isLeftToStart && !((await alone) && (await startInit(context, effect, task)))) await start();
     if (isSignalledHere(effect.handler)) live.signalHere(task);
     await dropCheckpoint(context, effect);
     context.created.delete(containerId);

@@ -1,6 +1,6 @@
 /**
  * Starts the main process of a task without its shim, which would have the OCI runtime started to do no more than this: 7 ms
- * of processor time. Only where it is no more: see `startsHere`; whoever is told false asks the shim.
+ * of processor time for runc. Only where it is no more: see `startsHere`; whoever is told false asks the shim.
  *
  *   runc init                               here
  *   opens exec.fifo, waits for a reader <── opens it to read, if it is there and as runc makes it
@@ -9,8 +9,11 @@
  *   execve ───────────────────────────────> reads its end, and takes the file away: for runc the task runs from then on
  *   ends without a byte ──────────────────> the shim is asked, which says so
  *
+ *   crun's has it open already, waits <──── writes a byte, and takes the file away: for crun the task runs from then on
+ *
  * The shim goes on calling such a task created: `hasBegun` says which of those run.
  */
+import { writeSync } from 'node:fs';
 import { lstat, readFile, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { EffectOf } from '../../../domain/model/effects.ts';
@@ -18,27 +21,41 @@ import { FailureError } from '../../../domain/model/errors.ts';
 import { type RuntimeHandler, takesRuncOptions } from '../../../domain/model/runtime-handler.ts';
 import type { LaunchedTask } from '../../../domain/model/tasks.ts';
 import { isThere } from '../../../platform/linux/exists.ts';
-import { type HeldProcess, holdProcess } from '../../../platform/linux/processes.ts';
+import { type HeldProcess, holdProcess, isAlive } from '../../../platform/linux/processes.ts';
 import { closeDescriptor } from '../../../platform/linux/syscalls.ts';
 import { readAway, watchReadable } from '../../../platform/linux/watch-readable.ts';
 import { within } from '../../../platform/rpc/timeout.ts';
 import { hasPoststartHooks } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
-import { openFifoReader } from '../fifos.ts';
+import { openFifoReader, openListenedFifo } from '../fifos.ts';
 import { bundleOf } from '../paths.ts';
 import { watchesMemoryFromCreation } from '../../../domain/model/shim-version.ts';
 
-/** crun, for one, waits at a FIFO of that name the other way round; and a wrapper may do more at a start. */
-const RUNTIME = 'runc';
 const FIFO = 'exec.fifo';
-/** As runc makes it whatever the umask; crun's is 0600. */
-const FIFO_PERMISSIONS = 0o622;
+
+/** Where an OCI runtime's process waits for its start: at a FIFO, which each makes and uses in its own way. */
+interface Waiting {
+  /** Of the FIFO, whatever the umask. */
+  readonly permissions: number;
+  /** What the runtime keeps of a container, beside the FIFO. */
+  readonly stateFile: string;
+  /** Who speaks: the process, when somebody reads, or who starts it. */
+  readonly speaks: 'process' | 'starter';
+}
+
+/** By the name of their program: a wrapper of another name may do more at a start. */
+const WAITING: ReadonlyMap<string, Waiting> = new Map([
+  ['runc', { permissions: 0o622, stateFile: 'state.json', speaks: 'process' }],
+  ['crun', { permissions: 0o600, stateFile: 'status', speaks: 'starter' }],
+]);
 const PERMISSIONS = 0o777;
 const BYTES_MAX = 16;
+/** Nobody looks at it. */
+const GO = Uint8Array.of(0);
 /** Where runc's shim notes which OCI runtime a bundle is for. */
 const RUNTIME_FILE = 'runtime';
 
-const isRunc = (binaryName: string): boolean => basename(binaryName) === RUNTIME;
+const waitingOf = (binaryName: string): Waiting | undefined => WAITING.get(basename(binaryName));
 
 /**
  * Whether a start does no more than to let the process go. Else: poststart hooks are to be run (which runc does at the start
@@ -55,12 +72,12 @@ export const startsHere = async (
 };
 
 const isPlain = (handler: RuntimeHandler): boolean =>
-  takesRuncOptions(handler) && handler.sandboxer !== 'shim' && isRunc(handler.binaryName);
+  takesRuncOptions(handler) && handler.sandboxer !== 'shim' && waitingOf(handler.binaryName) !== undefined;
 
-/** Whether runc's init waits there. A FIFO that it waits at has to be read once it was opened, or init fails to write. */
-const isInitFifo = async (path: string): Promise<boolean> => {
+/** Whether a process waits there. A FIFO that runc's waits at has to be read once it was opened, or it fails to write. */
+const isFifoOf = async ({ permissions }: Waiting, path: string): Promise<boolean> => {
   const found = await lstat(path).catch(() => null);
-  return found?.isFIFO() === true && (found.mode & PERMISSIONS) === FIFO_PERMISSIONS;
+  return found?.isFIFO() === true && (found.mode & PERMISSIONS) === permissions;
 };
 
 /** Resolves once the process has begun, which is true, or has ended without that. Reads no more after it. */
@@ -91,14 +108,29 @@ const begins = async (fd: number, init: HeldProcess, timeoutMs: number, late: ()
   }
 };
 
-/** Resolves with whether the task's process has begun; false: it has not, and nothing was done to it. */
+/** Lets go of a process that waits for a byte. false: nobody reads there. */
+const sayGo = async (fifo: string): Promise<boolean> => {
+  const fd = await openListenedFifo(fifo);
+  if (fd === null) return false;
+  try {
+    writeSync(fd, GO);
+    await rm(fifo, { force: true });
+    return true;
+  } finally {
+    closeDescriptor(fd);
+  }
+};
+
+/** Resolves with whether the task's process has begun, or is about to; false: it has not, and nothing was done to it. */
 export const startInit = async (
   { paths, timings }: Pick<ShimContext, 'paths' | 'timings'>,
-  containerId: string,
+  { handler, containerId }: Pick<EffectOf<'StartTask'>, 'handler' | 'containerId'>,
   task: LaunchedTask,
 ): Promise<boolean> => {
   const fifo = join(paths.runtimeState(containerId), FIFO);
-  if (!(await isInitFifo(fifo))) return false;
+  const waiting = waitingOf(handler.binaryName);
+  if (waiting === undefined || !(await isFifoOf(waiting, fifo))) return false;
+  if (waiting.speaks === 'starter') return (await isAlive(task)) && (await sayGo(fifo));
   const init = await holdProcess(task);
   if (init === null) return false;
   const message = `The process of container ${containerId} did not begin within ${timings.launchMs} ms.`;
@@ -118,7 +150,7 @@ export const startInit = async (
 };
 
 /**
- * Of a task that its shim calls created: it runs, or has run, for runc, which has no word of its own for that. So does one
+ * Of a task that its shim calls created: it runs, or has run, for the OCI runtime, which has no word of its own for that. So does one
  * that was let go of just before the daemon was killed.
  */
 export const hasBegun = async (
@@ -128,7 +160,8 @@ export const hasBegun = async (
 ): Promise<boolean> => {
   const bundle = bundleOf(containerId, toldBundle);
   if (bundle === null) return false;
-  if (!isRunc(await readFile(join(bundle, RUNTIME_FILE), 'utf8').catch(() => ''))) return false;
+  const waiting = waitingOf(await readFile(join(bundle, RUNTIME_FILE), 'utf8').catch(() => ''));
+  if (waiting === undefined) return false;
   const state = paths.runtimeState(containerId);
-  return (await isThere(join(state, 'state.json'))) && !(await isThere(join(state, FIFO)));
+  return (await isThere(join(state, waiting.stateFile))) && !(await isThere(join(state, FIFO)));
 };
