@@ -10,48 +10,19 @@ import { before, describe, it, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FailureError, type FailureReason } from '../../../src/domain/model/errors.ts';
 import { readMountInfo } from '../../../src/platform/linux/mounts.ts';
-import { holdProcess, isAlive, readProcessStat } from '../../../src/platform/linux/processes.ts';
+import { isAlive, readProcessStat } from '../../../src/platform/linux/processes.ts';
 import { startSpawner } from '../../../src/platform/spawner/client.ts';
-import type { RunRequest, Spawner } from '../../../src/platform/spawner/types.ts';
+import type { RunRequest } from '../../../src/platform/spawner/types.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { withReason } from '../../support/failures.ts';
 import { requireRoot } from '../../support/netns.ts';
 import { runOk, startProcess } from '../../support/process.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import type { StandInReport } from './daemon-stand-in.ts';
+import { endOf, KiB, request, shell, spawnerOf, text } from './support.ts';
 
 const timeout = 25_000;
 const standIn = join(import.meta.dirname, 'daemon-stand-in.ts');
-const KiB = 1024;
-
-const request = (command: string, args: readonly string[] = [], more: Partial<RunRequest> = {}): RunRequest => ({
-  command,
-  args,
-  env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
-  cwd: '/',
-  timeoutMs: 20_000,
-  outputBytesMax: 64 * KiB,
-  ...more,
-});
-
-const shell = (script: string, more?: Partial<RunRequest>): RunRequest => request('sh', ['-c', script], more);
-
-const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
-
-const spawnerOf = async (t: TestContext, dir: string): Promise<Spawner> => {
-  const spawner = await startSpawner({ lockPath: join(dir, 'spawner.lock'), startTimeoutMs: 10_000 });
-  onCleanup(t, () => spawner.close());
-  return spawner;
-};
-
-/** Waits for the end of a process that a pid was seen of; already gone is fine. */
-const endOf = async (pid: number): Promise<void> => {
-  const process = await readProcessStat(pid);
-  const held = process && (await holdProcess(process));
-  if (!held) return;
-  await Promise.race([held.ended, sleep(5_000).then(() => assert.fail(`process ${pid} is still there`))]);
-  held.release();
-};
 
 before(requireRoot);
 
@@ -119,44 +90,6 @@ describe('run', () => {
     assert.equal(pids.length, 2);
     await Promise.all(pids.map(endOf));
     await assert.rejects(spawner.run(shell('true', { signal: abort.signal })), withReason('Cancelled', /cancelled/));
-  });
-
-  it('lets a program wait for its input, which its time does not count', { timeout }, async (t) => {
-    const spawner = await spawnerOf(t, await tempDir(t));
-    const { promise: input, resolve: give } = Promise.withResolvers<Uint8Array>();
-    const started = Promise.withResolvers<number>();
-    const run = spawner.run(request('cat', [], { input, onStarted: started.resolve, timeoutMs: 300 }));
-    const pid = await started.promise;
-    await sleep(600);
-    assert.notEqual(await readProcessStat(pid), null, 'it waits longer than it may run');
-    const much = Buffer.alloc(300 * KiB, 'x');
-    give(much);
-    const { exitCode, timedOut, truncated, stdout } = await run;
-    assert.deepEqual({ exitCode, timedOut, truncated }, { exitCode: 0, timedOut: false, truncated: true });
-    assert.deepEqual(Buffer.from(stdout), much.subarray(0, 64 * KiB));
-    const late = await spawner.run(
-      shell('cat; sleep 300', { input: Promise.resolve(Buffer.from('x')), timeoutMs: 300 }),
-    );
-    assert.equal(late.timedOut, true, 'its time begins with its input');
-  });
-
-  it('kills a program that is refused its input, and fails in the words of that', { timeout }, async (t) => {
-    const spawner = await spawnerOf(t, await tempDir(t));
-    const { promise: input, reject: refuse } = Promise.withResolvers<Uint8Array>();
-    const started = Promise.withResolvers<number>();
-    const run = spawner.run(request('cat', [], { input, onStarted: started.resolve }));
-    const pid = await started.promise;
-    refuse(new Error('nothing is to be done'));
-    await assert.rejects(run, /nothing is to be done/);
-    await endOf(pid);
-  });
-
-  it('takes no harm from an input that comes when its program has ended', { timeout }, async (t) => {
-    const spawner = await spawnerOf(t, await tempDir(t));
-    const { promise: input, resolve: give } = Promise.withResolvers<Uint8Array>();
-    assert.equal((await spawner.run(request('true', [], { input }))).exitCode, 0);
-    give(Buffer.from('x'));
-    assert.equal((await spawner.run(request('true'))).exitCode, 0);
   });
 
   it('drops output beyond its bound and lets the program go on', { timeout }, async (t) => {
