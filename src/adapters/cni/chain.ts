@@ -214,31 +214,32 @@ export const createChain = (startPlugin: StartPlugin, callsAt: CallsAt): Chain =
     return true;
   };
 
+  /** What is asked of a network and not of a pod: of all plugins that know the command. */
+  const problemsOf = async (
+    { plugins }: CniConfList,
+    command: 'GC' | 'STATUS',
+    requestOf: (plugin: CniPluginConf) => object,
+  ): Promise<readonly string[]> => {
+    const problems: string[] = [];
+    await inRow(plugins, { command, attachment: null }, requestOf, (outcome, { type }) => {
+      if (!outcome.ok && !isUnknownCommand(outcome)) problems.push(`plugin ${type} ${outcome.message}`);
+    });
+    return problems;
+  };
+
   const gc = async (confList: CniConfList, attachments: readonly Attachment[]): Promise<void> => {
     if (!isAtLeast(confList.cniVersion, GC_AND_STATUS_SINCE)) return;
-    const problems: string[] = [];
-    await inRow(
-      confList.plugins,
-      { command: 'GC', attachment: null },
-      (plugin) => ({ ...baseRequest(confList, plugin), [VALID_ATTACHMENTS_KEY]: attachments }),
-      (outcome, { type }) => {
-        if (!outcome.ok && !isUnknownCommand(outcome)) problems.push(`plugin ${type} ${outcome.message}`);
-      },
-    );
+    const requestOf = (plugin: CniPluginConf): object => ({
+      ...baseRequest(confList, plugin),
+      [VALID_ATTACHMENTS_KEY]: attachments,
+    });
+    const problems = await problemsOf(confList, 'GC', requestOf);
     if (problems.length > 0) throw failure('GC', confList.name, null, problems);
   };
 
   const status = async (confList: CniConfList): Promise<string | null> => {
     if (!isAtLeast(confList.cniVersion, GC_AND_STATUS_SINCE)) return null;
-    const problems: string[] = [];
-    await inRow(
-      confList.plugins,
-      { command: 'STATUS', attachment: null },
-      (plugin) => baseRequest(confList, plugin),
-      (outcome, { type }) => {
-        if (!outcome.ok && !isUnknownCommand(outcome)) problems.push(`plugin ${type} ${outcome.message}`);
-      },
-    );
+    const problems = await problemsOf(confList, 'STATUS', (plugin) => baseRequest(confList, plugin));
     return problems.length === 0 ? null : failure('STATUS', confList.name, null, problems).message;
   };
 
