@@ -7,7 +7,7 @@ import { JournalError } from './errors.ts';
 import { packRanges, unpackRanges } from './ranges.ts';
 import type { JournalRecord, OwnRecord, SealedSegment, SeqRange } from './types.ts';
 
-const OWN_STREAM = 'node';
+export const OWN_STREAM = 'node';
 export const READS_CLOSED = 'reads.closed';
 export const JOURNAL_PRUNED = 'journal.pruned';
 

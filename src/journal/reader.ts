@@ -8,7 +8,7 @@ import type { Db } from './connect.ts';
 import { GENESIS } from './encoding.ts';
 import { createNameReader, type NameReader } from './names.ts';
 import { type RawRecord, recordColumns } from './raw-record.ts';
-import { parseReadsClosed, READS_CLOSED } from './own-records.ts';
+import { JOURNAL_PRUNED, OWN_STREAM, parsePruned, parseReadsClosed, READS_CLOSED } from './own-records.ts';
 import { decodeReadRows } from './read-rows.ts';
 import { type JournalRoom, roomIn, usedBytesIn } from './room.ts';
 import { createSearch, type Search } from './search.ts';
@@ -23,6 +23,7 @@ import type {
   ReadsQuery,
   RecordPlace,
   SealedSegment,
+  SeqRange,
   Snapshot,
 } from './types.ts';
 
@@ -122,6 +123,8 @@ export interface JournalReader extends Search {
   readonly room: () => JournalRoom;
   /** How many unpruned records of these types there are, from `fromSeq` to `toSeq`. Looks at every record. */
   readonly countOf: (types: readonly string[], fromSeq: number, toSeq: number) => number;
+  /** What was pruned of a stretch, as the records of pruning say, in order. */
+  readonly prunedRanges: (fromSeq: number, toSeq: number) => SeqRange[];
   /** The newest record that was pruned, up to `toSeq`; 0 when none was. */
   readonly lastPrunedSeq: (toSeq: number) => number;
 }
@@ -236,6 +239,37 @@ const createReadsReader = (db: Db): Pick<JournalReader, 'readsPage' | 'readReads
   };
 };
 
+/** Nothing, where the record is not as it was written: verify finds that, reading goes on (C20). */
+const prunedBy = (record: Pick<JournalRecord, 'seq' | 'body'>): readonly SeqRange[] => {
+  try {
+    return parsePruned({ ...record, type: JOURNAL_PRUNED }).seqs;
+  } catch {
+    return [];
+  }
+};
+
+/** What is no longer there. */
+const createPrunedReader = (db: Db, names: NameReader): Pick<JournalReader, 'prunedRanges' | 'lastPrunedSeq'> => ({
+  prunedRanges: (fromSeq, toSeq) => {
+    const [stream, type] = [names.idOf(OWN_STREAM), names.idOf(JOURNAL_PRUNED)];
+    if (stream === undefined || type === undefined) return [];
+    return db
+      .prepare<[number, number, number], { seq: number; body: string }>(
+        `SELECT seq, body FROM records WHERE typeof(stream) = 'integer' AND stream = ? AND type = ? AND seq > ?`,
+      )
+      .all(stream, type, fromSeq)
+      .flatMap(prunedBy)
+      .filter(([first, last]) => last >= fromSeq && first <= toSeq)
+      .map(([first, last]): SeqRange => [Math.max(first, fromSeq), Math.min(last, toSeq)])
+      .sort(([a], [b]) => a - b);
+  },
+  lastPrunedSeq: (toSeq) =>
+    db
+      .prepare<[number], number>('SELECT seq FROM records WHERE at IS NULL AND seq <= ? ORDER BY seq DESC LIMIT 1')
+      .pluck()
+      .get(toSeq) ?? 0,
+});
+
 export const createReader = (db: Db): JournalReader => {
   const names = createNameReader(db);
   const decode = createRecordDecoder(names);
@@ -288,6 +322,7 @@ export const createReader = (db: Db): JournalReader => {
     page,
     seqAtTime,
     ...createReadsReader(db),
+    ...createPrunedReader(db, names),
     ...createSearch(db, names, decode),
     read: async function* (query = {}) {
       const headSeq = head().seq;
@@ -330,11 +365,6 @@ export const createReader = (db: Db): JournalReader => {
           .get(fromSeq, toSeq, ...ids) ?? 0
       );
     },
-    lastPrunedSeq: (toSeq) =>
-      db
-        .prepare<[number], number>('SELECT seq FROM records WHERE at IS NULL AND seq <= ? ORDER BY seq DESC LIMIT 1')
-        .pluck()
-        .get(toSeq) ?? 0,
     usedBytes: () => usedBytesIn(db),
     room: () => roomIn(db),
   };

@@ -96,7 +96,7 @@ const isForThreads = (rules: readonly MarkRule[]): boolean => rules.every(({ all
 
 /**
  * @param marked  searches a stretch on this thread
- * @param startedHelper  absent: one is started behind the first window, if anybody asks on
+ * @param startedHelper  null: one is started behind the first window, if anybody asks on
  */
 export async function* searchWindows(
   { path, rules, windows }: WindowSearch,

@@ -6,7 +6,7 @@ import type { Db } from './connect.ts';
 import type { NameReader } from './names.ts';
 import { type RawRecord, recordColumns } from './raw-record.ts';
 import { allOfSql, allOfValues, type BodyTests, type Mark, type MarkRule, marksOf, marksOfCalls } from './marks.ts';
-import { helpSearch, type MarkedWindow, type SearchHelper, searchWindows, type Window } from './search-windows.ts';
+import { type MarkedWindow, searchWindows, type Window } from './search-windows.ts';
 import type { JournalRecord } from './types.ts';
 
 /** What streams of objects tell first, the making of what they are about, or whenever it was made anew. */
@@ -39,10 +39,7 @@ export interface Search {
   readonly markedWindows: (
     rules: readonly MarkRule[],
     windows: readonly Window[],
-    helper?: SearchHelper | null,
   ) => AsyncGenerator<MarkedWindow, void>;
-  /** For `markedWindows` of so many records, begun soon: a thread takes its time to start. null: not worth it. */
-  readonly helpSearch: (records: number) => SearchHelper | null;
   /** Streams of objects that a stretch tells of. */
   readonly streamsIn: (fromSeq: number, toSeq: number) => string[];
   /** The records of these streams in a stretch, by the index on streams; all are marked, and in order of each stream. */
@@ -51,6 +48,8 @@ export interface Search {
   readonly markedOfCalls: (rules: readonly MarkRule[], calls: readonly number[]) => Mark[];
   /** Calls that began in a stretch and of which it tells little, or not all; by the index on calls alone. */
   readonly callsOfFew: (recordsMax: number, fromSeq: number, toSeq: number) => CallOfFew[];
+  /** Calls that began in a stretch and have recorded more on their own streams than that they began and ended. */
+  readonly callsWithAsides: (fromSeq: number, toSeq: number) => number[];
 }
 
 const streamsMax = 20;
@@ -101,6 +100,18 @@ const makingRows = (db: Db, typeId: number, query: MakingQuery, toSeq: number): 
     .all(start, `${start}${nameEnd}`, JSON.stringify(laterThan), toSeq, typeId, ...allOfValues(allOf));
 };
 
+/** Calls that began in a stretch and recorded more behind it: found in what is less, that which is behind or the stretch. */
+const callsGoingOn = (db: Db, fromSeq: number, toSeq: number): number[] => {
+  const head = db.prepare<[], number>('SELECT coalesce(max(seq), 0) FROM records').pluck().get() ?? 0;
+  const way = head - toSeq < toSeq - fromSeq ? 'NOT INDEXED' : 'INDEXED BY records_by_call';
+  return db
+    .prepare<[number, number, number], number>(
+      `SELECT DISTINCT call FROM records ${way} WHERE seq > ? AND call >= ? AND call <= ?`,
+    )
+    .pluck()
+    .all(toSeq, fromSeq, toSeq);
+};
+
 /** Finds records by what they are about, where no seq is known. */
 export const createSearch = (db: Db, names: NameReader, decode: (row: RawRecord) => JournalRecord): Search => {
   const beginning = db
@@ -108,11 +119,15 @@ export const createSearch = (db: Db, names: NameReader, decode: (row: RawRecord)
       `SELECT name FROM names WHERE name >= ? AND name < ? ORDER BY name LIMIT ${streamsMax}`,
     )
     .pluck();
+  const callsWithFew = db
+    .prepare<[number, number, number], number>(
+      'SELECT call FROM records WHERE call >= ? AND call <= ? GROUP BY call HAVING count(*) <= ?',
+    )
+    .pluck();
   const marked: Search['marked'] = (rules, fromSeq, toSeq) => marksOf(db, names, rules, fromSeq, toSeq);
   return {
     marked,
-    markedWindows: (rules, windows, helper = null) => searchWindows({ path: db.name, rules, windows }, marked, helper),
-    helpSearch: (records) => helpSearch(db.name, records),
+    markedWindows: (rules, windows) => searchWindows({ path: db.name, rules, windows }, marked, null),
     streamsIn: (fromSeq, toSeq) =>
       db
         .prepare<[number, number], number>(
@@ -123,15 +138,23 @@ export const createSearch = (db: Db, names: NameReader, decode: (row: RawRecord)
         .flatMap((id) => names.nameOf(id) ?? []),
     markedOf: (streams, fromSeq, toSeq) => marksOfStreams(db, names, streams, fromSeq, toSeq),
     markedOfCalls: (rules, calls) => marksOfCalls(db, names, rules, calls),
-    callsOfFew: (recordsMax, fromSeq, toSeq) =>
+    callsOfFew: (recordsMax, fromSeq, toSeq) => {
+      const goingOn = new Set(callsGoingOn(db, fromSeq, toSeq));
+      const few = recordsMax === 0 ? [] : callsWithFew.all(fromSeq, toSeq, recordsMax);
+      return [
+        ...few.filter((call) => !goingOn.has(call)).map((call) => ({ call, goesOn: false })),
+        ...Array.from(goingOn, (call) => ({ call, goesOn: true })),
+      ];
+    },
+    callsWithAsides: (fromSeq, toSeq) =>
       db
-        .prepare<[number, number, number, number], readonly [call: number, lastSeq: number]>(
-          `SELECT call, max(seq) FROM records WHERE call >= ? AND call <= ?
-             GROUP BY call HAVING count(*) <= ? OR max(seq) > ?`,
+        .prepare<[number, number], number>(
+          // As the index has it, so that SQLite finds all in there.
+          `SELECT call FROM records WHERE typeof(stream) = 'text' AND call <> seq AND call >= ? AND call <= ?
+             GROUP BY call HAVING count(*) > 1`,
         )
-        .raw()
-        .all(fromSeq, toSeq, recordsMax, toSeq)
-        .map(([call, lastSeq]) => ({ call, goesOn: lastSeq > toSeq })),
+        .pluck()
+        .all(fromSeq, toSeq),
     streamsBeginning: (start) => beginning.all(start, `${start}${nameEnd}`),
     makings: (query, toSeq) => {
       const typeId = names.idOf(query.type);

@@ -7,6 +7,7 @@ import { containerStream, imageStream, sandboxStream, subjectOf } from '../../do
 import type { BodyTest, BodyTests, MarkRule } from '../../journal/marks.ts';
 import type { MakingQuery } from '../../journal/search.ts';
 import type { JournalReader } from '../../journal/reader.ts';
+import type { JournalRecord } from '../../journal/types.ts';
 import { isIdPrefix, type LabelTerm } from '../things.ts';
 import { knownAs, RECEIVED } from './entries.ts';
 import { firstOf } from './names.ts';
@@ -36,6 +37,16 @@ const byIdOrName = (
   { ...query, streamsBeginning: streamOf(''), allOf: [[isNamed], ...query.allOf] },
 ];
 
+/** What a reference of an image, or an id, has in common with every other way of naming the same image. */
+const commonPart = (image: string): string =>
+  image
+    .replace(/^sha256:/, '')
+    .replace(/@.*$/s, '')
+    .replace(/^.*\//s, '')
+    .replace(/:.*$/s, '');
+
+const namesImage = (path: string, image: string): BodyTest => ({ kind: 'holds', path, text: commonPart(image) });
+
 const labelText = ({ key, value }: LabelTerm): string =>
   `${JSON.stringify(key)}:${value === null ? '' : JSON.stringify(value)}`;
 
@@ -60,13 +71,21 @@ const podMakings = (wanted: Wanted): MakingQuery[] => {
 const containerMakings = ({ wanted, pods, images }: Selection): MakingQuery[] => {
   const { pod = null, container = null, namespace = null, image = null } = wanted;
   const isInPods = pod !== null || namespace !== null;
-  if ((isInPods && pods().length === 0) || (image !== null && images().length === 0)) return [];
+  if (isInPods && pods().length === 0) return [];
   const inPod: BodyTests = isInPods ? [[isOneOf('$.podSandboxId', pods())]] : [];
   const labelled = hasSomeLabel(wanted);
   const orOfPods = pods().length === 0 ? [] : [isOneOf('$.podSandboxId', pods())];
   const withLabels: BodyTests = labelled.length === 0 ? [] : [[...labelled, ...orOfPods]];
   const fromImage: BodyTests =
-    image === null ? [] : [[isOneOf('$.imageId', images()), { kind: 'holds', text: '"mountedImages"' }]];
+    image === null
+      ? []
+      : [
+          [
+            isOneOf('$.imageId', images()),
+            { kind: 'holds', text: '"mountedImages"' },
+            namesImage('$.config.image.image', image),
+          ],
+        ];
   // A pod is there before its containers.
   const laterThan = isInPods ? pods().map(sandboxStream) : [];
   const query = {
@@ -88,22 +107,28 @@ const learnFound = (
   selection: Selection,
   toSeq: number,
   queries: readonly MakingQuery[],
-): void => {
-  for (const query of queries) for (const record of reader.makings(query, toSeq)) selection.learn(record);
+): JournalRecord[] => {
+  const found = queries.flatMap((query) => reader.makings(query, toSeq));
+  for (const record of found) selection.learn(record);
+  return found;
 };
 
 const IMAGES: readonly MakingQuery[] = [
   { streamsBeginning: imageStream(''), type: 'image.pulled', only: 'all', allOf: [] },
 ];
 
-/** Has the selection learn which objects it is about, of all that were made up to a record. */
-export const learnMakings = (reader: JournalReader, selection: Selection, toSeq: number): void => {
+/**
+ * Has the selection learn which objects it is about, of all that were made up to a record. Gives the calls that may have named a
+ * chosen image when they made a container, whichever image it was then made from.
+ */
+export const learnMakings = (reader: JournalReader, selection: Selection, toSeq: number): number[] => {
   const { container = null, image = null } = selection.wanted;
   if (image !== null) learnFound(reader, selection, toSeq, IMAGES);
   else if (container === null || hangsOnPods(selection.wanted))
     learnFound(reader, selection, toSeq, podMakings(selection.wanted));
   // Which of them are chosen hangs on what was just learnt.
-  learnFound(reader, selection, toSeq, containerMakings(selection));
+  const made = learnFound(reader, selection, toSeq, containerMakings(selection));
+  return image === null ? [] : made.flatMap(({ call }) => call ?? []);
 };
 
 /**
@@ -126,6 +151,14 @@ export const learnOf = (reader: JournalReader, selection: Selection): ((streams:
   return (streams) => {
     for (const stream of streams) learn(stream);
   };
+};
+
+/** Requests that name a chosen image; of them nothing else may tell which one it was. */
+export const imageRules = ({ image = null }: Wanted): readonly MarkRule[] => {
+  if (image === null) return [];
+  const named = ['$.request.image', '$.request.config.image.image'].map((path) => namesImage(path, image));
+  // What costs least comes first.
+  return [{ types: [RECEIVED], allOf: [[{ kind: 'holds', text: commonPart(image) }], named] }];
 };
 
 /** Of one that never came to be no record is left by which its id was learnt. */

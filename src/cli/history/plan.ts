@@ -7,18 +7,17 @@ import type { RecordType } from '../../domain/model/records.ts';
 import type { BodyTest, BodyTests, MarkRule } from '../../journal/marks.ts';
 import { COMPLETED, RECEIVED, TOLD } from './entries.ts';
 import type { Filter } from './filter.ts';
-import { askedRules } from './makings.ts';
-import type { Selection, Wanted } from './selection.ts';
+import { askedRules, imageRules } from './makings.ts';
+import type { Selection } from './selection.ts';
 
 const told = [...TOLD, 'task.exited'];
 const EXECS = callMethods.filter((method) => method.startsWith('Exec'));
 
 const jsonText = (text: string): string => JSON.stringify(text).slice(1, -1);
 
+/** As method or as rpc. Beginning with a letter, which is rarer than a quotation mark, SQLite finds it sooner. */
 const named = (names: readonly string[]): readonly BodyTest[] =>
-  names.flatMap((name) =>
-    ['method', 'rpc'].map((key): BodyTest => ({ kind: 'holds', text: `"${key}":"${jsonText(name)}"` })),
-  );
+  names.map((name) => ({ kind: 'holds', text: `${jsonText(name)}"` }));
 
 /** What the request of a call that passes must hold; null: nothing that can be told from it. */
 const requestTests = ({
@@ -29,8 +28,8 @@ const requestTests = ({
 }: Pick<Filter, 'methods' | 'callerUid' | 'executable' | 'execOnly'>): BodyTests | null => {
   const tests: (readonly BodyTest[])[] = [
     // What costs least comes first.
-    ...(callerUid === null ? [] : [[{ kind: 'holds' as const, text: `"uid":${callerUid}` }]]),
-    ...(executable === null ? [] : [[{ kind: 'holds' as const, text: jsonText(executable) }]]),
+    ...(callerUid === null ? [] : [[{ kind: 'holds' as const, text: `uid":${callerUid}`, isExact: true }]]),
+    ...(executable === null ? [] : [[{ kind: 'holds' as const, text: jsonText(executable), isExact: true }]]),
     ...(methods.length === 0 ? [] : [named(methods)]),
     ...(execOnly ? [named(EXECS)] : []),
   ];
@@ -79,7 +78,7 @@ const planOfEnds = (rules: readonly MarkRule[], isCut: boolean): Plan =>
 
 const codeRule = (code: number): MarkRule => {
   // What costs little first; a body without a code is OK.
-  const holds: BodyTests = code === 0 ? [] : [[{ kind: 'holds', text: `"code":${code}` }]];
+  const holds: BodyTests = code === 0 ? [] : [[{ kind: 'holds', text: `code":${code}`, isExact: true }]];
   return { types: [COMPLETED], allOf: [...holds, [{ kind: 'is', path: '$.code', number: code }]] };
 };
 
@@ -115,23 +114,6 @@ export const filterPlan = (
   // Beneath a call any record may hold it.
   if (withEvents) return { rules: [{ types: null, allOf: holds }], order: 'sorted' };
   return planOfEnds([{ types: [RECEIVED, COMPLETED, ...told], allOf: holds }], isCut);
-};
-
-/** What a reference of an image, or an id, has in common with every other way of naming the same image. */
-const commonPart = (image: string): string =>
-  image
-    .replace(/^sha256:/, '')
-    .replace(/@.*$/s, '')
-    .replace(/^.*\//s, '')
-    .replace(/:.*$/s, '');
-
-/** Requests that name a chosen image; of them nothing else may tell which one it was. */
-export const imageRules = ({ image = null }: Wanted): readonly MarkRule[] => {
-  if (image === null) return [];
-  const holds = { kind: 'holds', text: commonPart(image) } as const;
-  const named = ['$.request.image', '$.request.config.image.image'].map((path): BodyTest => ({ ...holds, path }));
-  // What costs least comes first.
-  return [{ types: [RECEIVED], allOf: [[holds], named] }];
 };
 
 const idOf = (stream: string): string => stream.slice(stream.indexOf('/') + 1);

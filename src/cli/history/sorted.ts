@@ -7,15 +7,16 @@
  *   makings ──learn──> streams ──index──┐
  *   window of records ──marks───────────┴──> numbers of calls and events, sorted ──> entries; then the next window
  */
+import { setImmediate as otherTurns } from 'node:timers/promises';
 import type { Mark, MarkRule } from '../../journal/marks.ts';
-import type { MarkedWindow, Window } from '../../journal/search-windows.ts';
+import type { Window } from '../../journal/search-windows.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { seqsOf } from '../time-argument.ts';
 import { COMPLETED, type Entry, isTold, RECEIVED } from './entries.ts';
 import { entryOf, type MarkedOptions, prunedIn, RECORDS_PER_CANDIDATE } from './marked-entries.ts';
 import { recordOf } from './names.ts';
 import { learnMakings, learnOf } from './makings.ts';
-import { imageRules, thingsRules } from './plan.ts';
+import { thingsRules } from './plan.ts';
 import { readOn } from './read-on.ts';
 import { pastFromItsEnd } from './reverse.ts';
 
@@ -91,9 +92,13 @@ function* shown(
   yield* pruned;
 }
 
-/** Of a range, from the end that is shown first; each is larger than the one before. */
-function* windowsOf({ fromSeq, toSeq }: Window, { isReversed, windowMin }: Order): Generator<Window> {
-  for (let done = 0, size = windowMin; fromSeq + done <= toSeq; done += size, size = Math.min(2 * size, WINDOW_MAX)) {
+/** Of a range, from the end that is shown first; each is larger than the one before, up to a size. */
+function* windowsOf(
+  { fromSeq, toSeq }: Window,
+  { isReversed, windowMin }: Order,
+  grown: (size: number) => number = (size) => Math.min(2 * size, WINDOW_MAX),
+): Generator<Window> {
+  for (let done = 0, size = windowMin; fromSeq + done <= toSeq; done += size, size = grown(size)) {
     const count = Math.min(size, toSeq - fromSeq - done + 1);
     const first = isReversed ? toSeq - done - count + 1 : fromSeq + done;
     yield { fromSeq: first, toSeq: first + count - 1 };
@@ -137,24 +142,8 @@ export async function* sortedOf(
   yield* shown(options, all.release(fromSeq), pruned, isReversed);
 }
 
-/** What is told on a call's own stream of how it goes. Of what it does, the streams of objects tell. */
-const ASIDES: readonly MarkRule[] = [{ types: null, except: [RECEIVED, COMPLETED], allOf: [[{ kind: 'isOfCall' }]] }];
 /** That it began, and that it ended. */
 const BARE_RECORDS = 2;
-
-async function* resumed(
-  first: Promise<IteratorResult<MarkedWindow, void>>,
-  rest: AsyncGenerator<MarkedWindow, void>,
-): AsyncGenerator<MarkedWindow> {
-  try {
-    const begun = await first;
-    if (begun.done !== true) yield begun.value;
-    yield* rest;
-  } finally {
-    // Ends the other thread, where nobody asked on.
-    await rest.return();
-  }
-}
 
 /**
  * What the chosen objects have to do with. Calls that did something to one have told so on its stream; of the others, those
@@ -164,42 +153,44 @@ async function* soughtThings(options: MarkedOptions, order: Order): AsyncGenerat
   const { reader, selection } = options;
   const { isReversed } = order;
   const { fromSeq, toSeq } = seqsOf(reader, options.range);
-  const helper = reader.helpSearch(toSeq - fromSeq + 1);
-  const windows = [...windowsOf({ fromSeq, toSeq }, order)];
-  const search = reader.markedWindows([...ASIDES, ...imageRules(selection.wanted)], windows, helper);
-  // Goes on with another thread meanwhile.
-  const begun = search.next();
-  learnMakings(reader, selection, toSeq);
+  const naming = new Set(learnMakings(reader, selection, toSeq));
   const streams = new Set(selection.streams());
   const rules = thingsRules(selection);
   let [looked, count] = [0, 0];
-  for await (const window of resumed(begun, search)) {
-    const found = foundIn(options, window, streams, rules);
+  // All of the rest at once: indexes alone are looked at.
+  for (const window of windowsOf({ fromSeq, toSeq }, order, () => toSeq)) {
+    const found = foundIn(options, window, streams, naming, rules);
     looked += window.toSeq - window.fromSeq + 1;
     count += found.length;
     if (isMuch(count, looked)) {
       yield* readOn(options, isReversed ? window.toSeq : window.fromSeq, isReversed);
       return;
     }
-    yield* shown(options, found, window.marks.filter(isPruned), isReversed);
+    yield* shown(options, found, [], isReversed);
+    // What is done elsewhere, and timers, come in between.
+    await otherTurns();
   }
+  // Of no object, so that it does not matter where they come: how many they are is what is asked.
+  for (const [first, last] of reader.prunedRanges(fromSeq, toSeq))
+    yield { kind: 'pruned', fromSeq: first, toSeq: last };
 }
 
 /** Of what began in a window. Calls that go on behind it are looked at one by one, so that nothing later adds to these. */
 const foundIn = (
   { reader }: MarkedOptions,
-  window: MarkedWindow,
+  window: Window,
   streams: ReadonlySet<string>,
+  naming: ReadonlySet<number>,
   rules: readonly MarkRule[],
 ): Found[] => {
-  const { fromSeq, toSeq, marks } = window;
+  const { fromSeq, toSeq } = window;
   const found = createFound(window);
   // Before streams are looked at: what is told meanwhile is told behind the range, or on one of them.
   const few = reader.callsOfFew(BARE_RECORDS, fromSeq, toSeq);
-  const suspects = new Set(few.map(({ call }) => call));
+  const suspects = new Set([...few.map(({ call }) => call), ...reader.callsWithAsides(fromSeq, toSeq)]);
+  for (const call of naming) if (call >= fromSeq && call <= toSeq) suspects.add(call);
   for (const { call, goesOn } of few)
     if (goesOn && reader.placesOfCall(call).some(({ stream }) => streams.has(stream))) found.takeCall(call);
-  for (const { seq, call, type } of marks) if (type !== null) suspects.add(call ?? seq);
   for (const mark of reader.markedOf([...streams], fromSeq, toSeq)) found.take(mark);
   for (const mark of reader.markedOfCalls(rules, [...suspects])) found.take(mark);
   return found.release(fromSeq);
