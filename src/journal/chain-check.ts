@@ -5,7 +5,7 @@
 import type { Db } from './connect.ts';
 import { chainHashHex, encodedBytesMax, encodeRecord, HASH_BYTES, sha256Hex } from './encoding.ts';
 import { errorOf } from './errors.ts';
-import { JOURNAL_PRUNED, type Pruning, parsePruned, parseReadsClosed, READS_CLOSED } from './own-records.ts';
+import { isOwnType, JOURNAL_PRUNED, type Pruning, parsePruned, parseReadsClosed, READS_CLOSED } from './own-records.ts';
 import { createSoundPages } from './sound-page.ts';
 import type { JournalRecord, SealedSegment, SeqRange } from './types.ts';
 
@@ -130,7 +130,7 @@ export const checkChain = (
   const hashRecord = createHasher();
   const page = selectPage(db);
   const names = readNames(db);
-  const soundPage = createSoundPages(db, names);
+  const soundPage = createSoundPages(db, names, isOwnType);
   let expected = stretch.fromSeq;
   let previous: string | null = Buffer.from(stretch.previousHash).toString('hex');
   let records = 0;
@@ -193,13 +193,13 @@ export const checkChain = (
     if (previous === null) return false;
     const sound = soundPage(expected, Math.min(expected + pageRows - 1, stretch.toSeq), previous);
     if (sound === null) return false;
-    for (const record of sound) {
-      noteOwn(record);
-      if (wanted.has(record.seq)) hashes.set(record.seq, Buffer.from(record.hash, 'hex'));
-      previous = record.hash;
-    }
-    records += sound.length;
-    expected += sound.length;
+    const last = expected + sound.records - 1;
+    for (const record of sound.told) noteOwn(record);
+    for (let seq = expected; seq <= last; seq++)
+      if (wanted.has(seq)) hashes.set(seq, Buffer.from(sound.hashOf(seq), 'hex'));
+    previous = sound.hashOf(last);
+    records += sound.records;
+    expected = last + 1;
     return true;
   };
 

@@ -3,16 +3,16 @@
  * those that are stored. Says only whether every column is as it was written; what is wrong is chain-check.ts's to find.
  */
 import type { Db } from './connect.ts';
-import { chainHashHex, encodedBytesMax, encodeHalved, HASH_BYTES, sha256Hex } from './encoding.ts';
+import { createChain, encodedBytesMax, encodeHalved, HASH_BYTES } from './encoding.ts';
 import { type RawRecord, recordColumns } from './raw-record.ts';
 
-/** What of a record the check of the chain goes on with. */
-export interface SoundRecord {
-  readonly seq: number;
-  readonly type: string;
-  readonly body: string;
-  /** In hex. */
-  readonly hash: string;
+/** What of a page the check of the chain goes on with. */
+export interface SoundPage {
+  readonly records: number;
+  /** The records of a type that was asked for. */
+  readonly told: readonly { readonly seq: number; readonly type: string; readonly body: string }[];
+  /** Of a record of the page, in hex. */
+  readonly hashOf: (seq: number) => string;
 }
 
 type Row = readonly [...RawRecord, hashes: string];
@@ -26,16 +26,21 @@ const isWhole = [
     (value) => `typeof(${value}) = 'integer'`,
   ),
   ...['body_hash', 'hash'].map((column) => `typeof(${column}) = 'blob'`),
+  // What is compared are both, one behind the other.
+  `length(body_hash) = ${HASH_BYTES}`,
 ].join(' AND ');
 
-const hexChars = 2 * HASH_BYTES;
 const versionMax = 0xffff_ffff;
 const isVersion = (v: unknown): boolean => typeof v === 'number' && v >= 1 && v <= versionMax;
 const isReference = (seq: unknown): boolean => seq === null || (typeof seq === 'number' && seq > 0);
 
 const isText = (text: unknown): text is string => typeof text === 'string';
 
-export const createSoundPages = (db: Db, names: ReadonlyMap<number, string>) => {
+/** body_hash and hash. */
+const ROW_BYTES = 2 * HASH_BYTES;
+
+/** @param isTold  by its type, whether a record is told */
+export const createSoundPages = (db: Db, names: ReadonlyMap<number, string>, isTold: (type: string) => boolean) => {
   const select = db
     .prepare<[number, number], Row>(
       `SELECT ${recordColumns}, hex(body_hash || hash) FROM records
@@ -44,35 +49,46 @@ export const createSoundPages = (db: Db, names: ReadonlyMap<number, string>) => 
     .raw();
   let buffer = Buffer.allocUnsafe(16 * 1024);
 
-  /** null: not all that there was written there. */
-  const check = (row: Row, previousHash: string): SoundRecord | null => {
-    const [seq, atHigh, atLow, monoHigh, monoLow, bootId, typeId, v, streamId, cause, call, body, hashes] = row;
+  /** What body_hash is taken over; null: no record can have been stored like this. */
+  const encodingOf = (row: Row): Uint8Array | null => {
+    const [seq, atHigh, atLow, monoHigh, monoLow, bootId, typeId, v, streamId, cause, call, body] = row;
     const [boot, type] = [names.get(bootId), names.get(typeId)];
     const stream = typeof streamId === 'number' ? names.get(streamId) : streamId;
     if (!isText(boot) || !isText(type) || !isText(stream) || !isText(body)) return null;
     if (!isVersion(v) || !isReference(cause) || !isReference(call)) return null;
-    const stored = hashes.toLowerCase();
-    const [bodyHash, hash] = [stored.slice(0, hexChars), stored.slice(hexChars)];
     const record = { seq, atHigh, atLow, monoHigh, monoLow, boot, type, v, stream, cause, call, body };
     const bytesMax = encodedBytesMax(record);
     if (bytesMax > buffer.length) buffer = Buffer.allocUnsafe(2 * bytesMax);
-    if (sha256Hex(buffer.subarray(0, encodeHalved(record, buffer, 0))) !== bodyHash) return null;
-    if (chainHashHex(previousHash, seq, bodyHash) !== hash) return null;
-    return { seq, type, body, hash };
+    return buffer.subarray(0, encodeHalved(record, buffer, 0));
   };
 
   /** null: something in these records is not as it was written, or one is pruned or missing. */
-  return (fromSeq: number, toSeq: number, previousHash: string): SoundRecord[] | null => {
+  return (fromSeq: number, toSeq: number, previousHash: string): SoundPage | null => {
     const rows = select.all(fromSeq, toSeq);
     if (rows.length !== toSeq - fromSeq + 1) return null;
-    const sound: SoundRecord[] = [];
-    let previous = previousHash;
+    // Compared all at once: a text or a Buffer for each hash would take longer than hashing.
+    const stored = Buffer.from(rows.map((row) => row[12]).join(''), 'hex');
+    const computed = Buffer.allocUnsafe(rows.length * ROW_BYTES);
+    const chain = createChain(Buffer.from(previousHash, 'hex'));
+    const told: { seq: number; type: string; body: string }[] = [];
+    let at = 0;
     for (const row of rows) {
-      const record = check(row, previous);
-      if (record === null) return null;
-      sound.push(record);
-      previous = record.hash;
+      const encoding = encodingOf(row);
+      if (encoding === null) return null;
+      const [seq, , , , , , typeId, , , , , body] = row;
+      chain.link(seq, encoding);
+      computed.set(chain.bodyHash, at);
+      computed.set(chain.hash, at + HASH_BYTES);
+      at += ROW_BYTES;
+      const type = names.get(typeId);
+      if (type !== undefined && isTold(type)) told.push({ seq, type, body });
     }
-    return sound;
+    if (!computed.equals(stored)) return null;
+    return {
+      records: rows.length,
+      told,
+      hashOf: (seq) =>
+        computed.toString('hex', (seq - fromSeq) * ROW_BYTES + HASH_BYTES, (seq - fromSeq + 1) * ROW_BYTES),
+    };
   };
 };

@@ -295,6 +295,7 @@ test('records that are missing, doubled, exchanged or added are found', async ()
       ['INSERT INTO pruning VALUES (1)', /guard/],
       ['CREATE TABLE more (x)', /table more is none of this scribe/],
       ['DROP INDEX records_by_call', /index records_by_call is missing/],
+      ['DROP INDEX records_of_calls', /index records_of_calls is missing/],
       ['PRAGMA application_id = 1', /application id/],
       ['INSERT INTO tree_nodes VALUES (1, 1, zeroblob(32))', /tree has a hash, 1\/1, that no records give/],
     ];
