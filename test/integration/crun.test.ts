@@ -3,7 +3,8 @@
  * with an empty v2 hierarchy beside it for a v2 one, so the daemon runs where that is not mounted.
  */
 import assert from 'node:assert/strict';
-import { readdir, readFile, symlink } from 'node:fs/promises';
+import { closeSync, constants, openSync } from 'node:fs';
+import { access, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { dialShim } from '../../src/adapters/shim/process/live-shim.ts';
@@ -14,12 +15,12 @@ import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { asNewerShim, testShims } from '../adapters/shim/rig/shims.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { withCode } from '../support/failures.ts';
-import { stateOf } from '../support/journal.ts';
+import { stateOf, toldByShims } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { privateMounts, withoutUnified } from '../support/mount-namespace.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { tempDir } from '../support/temp-dir.ts';
-import { containerConfig, ownPids, podConfig, removePod, statusOf } from '../support/pods.ts';
+import { containerConfig, eventually, ownPids, podConfig, removePod, statusOf } from '../support/pods.ts';
 
 const MIB = 1024 * 1024;
 const config = `
@@ -123,6 +124,58 @@ describe('crun', () => {
       assert.deepEqual(await daemon.leftovers(), noLeftovers);
     });
   }
+
+  test('what was let go by a daemon that was killed then is told from what was not', async () => {
+    const { daemon } = node;
+    const { runtime } = daemon.cri;
+    const sandboxConfig = podConfig(daemon, 'cut', ownPids);
+    const { podSandboxId } = await runtime.runPodSandbox({ config: sandboxConfig, runtimeHandler: 'crun' });
+    const waiting = async (name: string) => {
+      const config = containerConfig(name, busyboxName, ['sleep', '1000']);
+      const { containerId } = await runtime.createContainer({ podSandboxId, config, sandboxConfig });
+      const fifo = join(daemon.dirs.state, 'runtime', 'k8s.io', containerId, 'exec.fifo');
+      await eventually('its task is made ahead', async () => {
+        const { phase } = stateOf(daemon).containers.get(containerId) ?? {};
+        return phase?.kind === 'created' && phase.ahead?.step === 'done';
+      });
+      return { containerId, fifo };
+    };
+    const [untouched, opened, spoken, dead] = [
+      await waiting('untouched'),
+      await waiting('opened'),
+      await waiting('spoken'),
+      await waiting('dead'),
+    ];
+    await daemon.kill();
+    // What the daemon that was killed may have done last.
+    closeSync(openSync(opened.fifo, constants.O_WRONLY | constants.O_NONBLOCK));
+    await writeFile(spoken.fifo, '0');
+    const pid = Number(await readFile(join(daemon.dirs.state, 'bundles', dead.containerId, 'init.pid'), 'utf8'));
+    process.kill(pid, 'SIGKILL');
+    await eventually('it ends', () =>
+      access(`/proc/${pid}`).then(
+        () => false,
+        () => true,
+      ),
+    );
+    await daemon.start();
+    const told = await eventually('the shim is asked', async () => {
+      const tasks = await toldByShims(daemon);
+      return tasks.size > 0 && tasks;
+    });
+    const words = [untouched, opened, spoken, dead].map(({ containerId }) => {
+      const task = told.get(containerId);
+      return [task?.status, task?.exit?.exitStatus, task?.neverBegan];
+    });
+    assert.deepEqual(words, [
+      ['created', undefined, undefined],
+      ['created', undefined, undefined],
+      ['running', undefined, undefined],
+      ['stopped', 137, true],
+    ]);
+    await removePod(daemon, podSandboxId);
+    assert.deepEqual(await daemon.leftovers(), noLeftovers);
+  });
 
   test('pods of another handler run beside, and the default handler has two names', async () => {
     const { daemon } = node;

@@ -1,8 +1,9 @@
 /** What a daemon has written down, read as any command would: beside the running daemon, or when it is gone. */
 import { join } from 'node:path';
 import { nodeFold } from '../../src/engine/node-fold.ts';
-import type { BodyOf, Caller, CallRequest } from '../../src/domain/model/records.ts';
+import type { BodyOf, Caller, CallRequest, EffectEnded } from '../../src/domain/model/records.ts';
 import type { NodeState } from '../../src/domain/model/state.ts';
+import type { ObservedTask } from '../../src/domain/model/tasks.ts';
 import { foldState } from '../../src/journal/fold.ts';
 import { openReader } from '../../src/journal/open.ts';
 import type { JournalRecord, ReadQuery } from '../../src/journal/types.ts';
@@ -66,3 +67,10 @@ export const callsAfter = async (daemon: Pick<Daemon, 'dirs'>, afterSeq: number)
 
 /** The stores as the journal folds to them at this moment. */
 export const stateOf = (daemon: Pick<Daemon, 'dirs'>): NodeState => foldState(journalPath(daemon), nodeFold).state;
+
+/** What the shims have said of each container's task, when they were last asked. */
+export const toldByShims = async (daemon: Pick<Daemon, 'dirs'>): Promise<ReadonlyMap<string, ObservedTask>> => {
+  const outcomes = (await recordsOf(daemon, { types: ['effect.ended'] })).map(({ body }) => body as EffectEnded);
+  const tasks = outcomes.flatMap((outcome) => (outcome.kind === 'ReconnectShim' ? (outcome.result?.tasks ?? []) : []));
+  return new Map(tasks.map((task) => [task.containerId, task]));
+};

@@ -23,7 +23,7 @@ import { type CheckpointTools, runCheckpoint } from './checkpoint-command.ts';
 import type { ShimContext } from './context.ts';
 import { attempting, quoted } from './failures.ts';
 import { findProgram } from '../../platform/linux/find-program.ts';
-import { hasBegun } from './tasks/start-init.ts';
+import { beginningOf } from './tasks/start-init.ts';
 import { type TaskClient, WHOLE_TASK } from './task-client.ts';
 
 const optionsType = 'containerd.runc.v1.CheckpointOptions';
@@ -119,7 +119,7 @@ const dumpTask = async (
   const criuWorkDir = join(workDir, 'work');
   const limitMs = timeoutMs ?? defaultMs;
   const { status, bundle } = await client.state({ id: containerId, execId: WHOLE_TASK }, context.timings.callMs);
-  if (status === Status.CREATED && (await hasBegun(context, containerId, bundle))) {
+  if (status === Status.CREATED && (await beginningOf(context, containerId, bundle)) === 'begun') {
     const command = { containerId, bundlePath, imagesDir, workDir: criuWorkDir, timeoutMs: limitMs };
     return runCheckpoint(context, tools, command);
   }

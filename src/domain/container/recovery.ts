@@ -12,6 +12,7 @@ import { endStaleExecs, resumeExecs } from './exec.ts';
 
 export const SHIM_GONE = 'its shim ended';
 const SHIM_MUTE = 'its shim does not answer';
+const NEVER_BEGAN = 'the daemon ended while the task was being started, whose process ended before its command began';
 
 /** `result`: undefined when it did not answer, for the `silences`-th time in a row. */
 export function containersAfterReconnect(
@@ -54,6 +55,7 @@ function afterAnswer(turn: Turn, container: Container, task: ObservedTask | unde
         recordStart(turn, container.id, { pid: task.pid, startTicks: task.startTicks ?? '0' });
       return endStaleExecs(turn, container);
     case 'stopped':
+      if (isStartInDoubt(container) && task.neverBegan === true) return failStart(turn, container.id, NEVER_BEGAN);
       if (isStartInDoubt(container))
         recordStart(turn, container.id, { pid: task.pid, startTicks: task.startTicks ?? '0' });
       if (task.exit !== undefined) recordExit(turn, container.id, task.exit);

@@ -80,4 +80,6 @@ export interface ObservedTask {
   /** Start time of that pid; '0' when there is no process. */
   readonly startTicks?: Int64;
   readonly exit?: TaskExit;
+  /** Of one that is stopped: its process ended while it waited to be started, so that the exit is none of its program's. */
+  readonly neverBegan?: true;
 }

@@ -22,9 +22,23 @@ import {
   statfsSync,
   statSync,
   unlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { chmod, chown, lstat, mkdir, open, readdir, rename, rmdir, stat, statfs, unlink } from 'node:fs/promises';
+import {
+  chmod,
+  chown,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  rename,
+  rmdir,
+  stat,
+  statfs,
+  unlink,
+  utimes,
+} from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { isAtOrBelow } from './mounts.ts';
 import { makeNode, makeNodeHere } from './syscalls.ts';
@@ -38,6 +52,8 @@ export interface FileCalls {
   /** One directory, or with all that are missing above it. */
   readonly mkdir: (path: string, options: { readonly mode: number; readonly recursive?: boolean }) => Promise<unknown>;
   readonly chmod: (path: string, mode: number) => Promise<void>;
+  /** Seconds since 1970: of the last access, of the last change. */
+  readonly utimes: (path: string, accessed: number, changed: number) => Promise<void>;
   readonly chown: (path: string, uid: number, gid: number) => Promise<void>;
   readonly rename: (from: string, to: string) => Promise<void>;
   readonly unlink: (path: string | Buffer) => Promise<void>;
@@ -86,6 +102,7 @@ const openPooled = promisify(openCallback);
 export const pooledCalls: FileCalls = {
   mkdir,
   chmod,
+  utimes,
   chown,
   rename,
   unlink,
@@ -103,6 +120,7 @@ export const pooledCalls: FileCalls = {
 const directCalls: FileCalls = {
   mkdir: (path, options) => Promise.try(mkdirSync, path, options),
   chmod: (path, mode) => Promise.try(chmodSync, path, mode),
+  utimes: (path, accessed, changed) => Promise.try(utimesSync, path, accessed, changed),
   chown: (path, uid, gid) => Promise.try(chownSync, path, uid, gid),
   rename: (from, to) => Promise.try(renameSync, from, to),
   unlink: (path) => Promise.try(unlinkSync, path),

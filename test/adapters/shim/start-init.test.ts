@@ -1,6 +1,7 @@
 /** Tasks that the daemon starts itself, by the FIFO that runc's init waits at, and those that the shim is asked to start. */
 import assert from 'node:assert/strict';
-import { access, chmod, readdir, readFile, writeFile } from 'node:fs/promises';
+import { closeSync, constants, openSync } from 'node:fs';
+import { access, chmod, readdir, readFile, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { shimPaths } from '../../../src/adapters/shim/paths.ts';
@@ -13,6 +14,7 @@ import type { EffectOf } from '../../../src/domain/model/effects.ts';
 import { FailureError } from '../../../src/domain/model/errors.ts';
 import { findProgram } from '../../../src/platform/linux/find-program.ts';
 import { isAlive } from '../../../src/platform/linux/processes.ts';
+import { readAway } from '../../../src/platform/linux/watch-readable.ts';
 import { orAfter } from '../../../src/platform/rpc/timeout.ts';
 import { Status } from '../../../src/wire/types/task/task.ts';
 import { cleanupAfterAll } from '../../support/cleanup.ts';
@@ -134,21 +136,31 @@ for (const installed of await testShims()) {
     });
 
     it('are found running by a daemon that comes after one killed before it could say so', async () => {
-      const [begun, waiting] = [await container(), await container()];
+      const [begun, waiting, unmarked] = [await container(), await container(), await container()];
+      const hooked = await container({ startContainer: [{ path: '/bin/sh', args: ['sh', '-c', 'sleep 1'] }] });
       const { task } = await create(begun);
-      await create(waiting);
+      for (const one of [waiting, unmarked, hooked]) await create(one);
       assert.equal(await startInit({ paths: shimPaths(rig.stateDir), timings: defaultTimings }, begun, task), true);
+      // As one that was killed while the hooks ran.
+      const fd = openSync(fifoOf(hooked), constants.O_RDONLY | constants.O_NONBLOCK);
+      await eventually('it is let go', async () => readAway(fd, 16) === 'bytes');
+      closeSync(fd);
+      // As earlier versions have left it: whether it waits there is not known, and it does.
+      await chmod(fifoOf(unmarked), 0o622);
+      await utimes(fifoOf(unmarked), new Date(), new Date());
       await rig.restart();
-      const ids = [begun, waiting].map(({ containerId }) => containerId);
+      const all = [begun, hooked, waiting, unmarked];
+      const ids = all.map(({ containerId }) => containerId);
       const { podSandboxId, bundlePath, shim: address } = pod;
       const effect = { kind: 'ReconnectShim', podSandboxId, shim: address, bundlePath, containerIds: ids } as const;
       const { tasks } = await rig.adapter.effects.ReconnectShim(effect, openContext());
       assert.deepEqual(
         tasks.map(({ status }) => status),
-        ['running', 'created'],
+        ['running', 'running', 'created', 'created'],
       );
+      await assert.rejects(access(fifoOf(hooked)), /ENOENT/);
       assert.equal((await rig.exec(begun, ['echo', 'hello'])).stdout, 'hello\n');
-      for (const one of [begun, waiting]) await remove(one);
+      for (const one of all) await remove(one);
       // Of what an earlier daemon has started, it is not known which version it is: the shim is asked.
       const later = await container();
       await rig.launch(later);

@@ -1,6 +1,7 @@
 /** StartContainer: makes and starts the task, and settles with the shim whether it runs when nobody can tell. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { containerExitOf } from '../../../src/domain/model/container-state.ts';
 import { newsIn } from '../../../src/domain/turn/observations.ts';
 import { given, type Happening } from '../given.ts';
 import {
@@ -200,5 +201,20 @@ describe('a start that was under way when the daemon ended (C19)', () => {
     given(createdContainer, startContainer, restart())
       .when(shimSays({ status: 'absent' }))
       .follows({ records: ['container.exited'], asks: ['DeleteTask'] });
+  });
+
+  it('has failed when its process ended before it had begun, and what that ended with is no exit of the container', () => {
+    const exit = { pid: 12, exitStatus: 1, exitedAtNs: '1800000000000000001', oomKills: 0 };
+    const settled = given(createdContainer, startContainer, restart()).when(
+      shimSays({ status: 'stopped', exit, neverBegan: true }),
+    );
+    const { state } = settled;
+    const container = state.containers.get(CONTAINER) ?? assert.fail('it is not there');
+    const { exitStatus, reason, message } = containerExitOf(container) ?? assert.fail('it has not exited');
+    assert.deepEqual([exitStatus, reason], [128, 'StartError']);
+    assert.match(message, /^the daemon ended .* before its command began$/);
+    const told = { kind: 'TaskExited', podSandboxId: POD, containerId: CONTAINER, execId: null, exit } as const;
+    assert.equal(newsIn(state, told), null);
+    settled.follows({ records: ['container.exited'], asks: ['DeleteTask'] });
   });
 });

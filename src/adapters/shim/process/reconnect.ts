@@ -19,6 +19,7 @@ import { createLiveShim, dialShim, isRefused, type LiveShim } from './live-shim.
 import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
 import { observeSandbox } from '../sandbox/sandbox-service.ts';
 import { addTask, findCgroup, stateOf } from '../tasks/kill-and-delete.ts';
+import { beginningOf, endStart } from '../tasks/start-init.ts';
 
 type ReconnectShim = EffectOf<'ReconnectShim'>;
 
@@ -118,9 +119,14 @@ const observeTask = async (
   if (isNew && bundle !== null) await unmountMapped(context, bundle);
   if (status === 'stopped') {
     const { exitStatus, exitedAt } = await client.wait({ id: containerId, execId: WHOLE_TASK }, budget());
-    return { containerId, status, pid, exit: await task.exitOf({ pid, exitStatus, exitedAt }) };
+    const isUnbegun = (await beginningOf(context, containerId, state.bundle)) === 'notBegun';
+    const exit = await task.exitOf({ pid, exitStatus, exitedAt });
+    return { containerId, status, pid, exit, ...(isUnbegun ? { neverBegan: true } : {}) };
   }
-  if (isNew) task.watch();
+  if (isNew) {
+    if (status === 'running') await endStart(context, containerId);
+    task.watch();
+  }
   // By the pid alone a later daemon could not tell whether this process still runs.
   const stat = await readProcessStat(pid);
   return { containerId, status, pid, ...(stat === null ? {} : { startTicks: stat.startTicks }) };

@@ -20,7 +20,7 @@ import { addTask, findCgroup, forgetTask, removeTask, stateOf } from './kill-and
 import type { CreatedTask, LiveTask } from './live-task.ts';
 import { whileMapped } from './mapped-mounts.ts';
 import { isSignalledHere } from './signal-init.ts';
-import { startInit, startsHere } from './start-init.ts';
+import { markWaiting, startInit, startsHere } from './start-init.ts';
 import { taskOptions } from './task-options.ts';
 
 type CreateTask = EffectOf<'CreateTask'>;
@@ -152,7 +152,7 @@ const create = async (context: ShimContext, effect: CreateTask): Promise<Created
     const alone = known === null ? startsHere(context, effect) : no;
     const makeMapped = (): Promise<number> => joining.during(() => whileMapped(context, mapped, make));
     const pid = known?.pid ?? (await inTurn(context, effect, makeMapped));
-    await reading;
+    await Promise.all([reading, isStarted ? undefined : markWaiting(context, effect)]);
     return { live, process: launched(context, live, pid, bundlePath), isStarted, startsHere: alone };
   } catch (error) {
     await reading.catch(() => undefined);

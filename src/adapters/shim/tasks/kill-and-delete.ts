@@ -17,7 +17,7 @@ import { createLiveTask, type LiveTask, type LiveTaskOptions } from './live-task
 import { unmountMapped } from './mapped-mounts.ts';
 import { checkBundlePath } from '../paths.ts';
 import { signalInit } from './signal-init.ts';
-import { hasBegun } from './start-init.ts';
+import { beginningOf } from './start-init.ts';
 import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
 
 /** What the shim says of a task, which runs where the shim was not asked to start it too; null when it has none of that id. */
@@ -30,7 +30,7 @@ export const stateOf = async (
   try {
     const state = await client.state({ id: containerId, execId: WHOLE_TASK }, timeoutMs);
     const { status, bundle } = state;
-    if (status !== Status.CREATED || !(await hasBegun(context, containerId, bundle))) return state;
+    if (status !== Status.CREATED || (await beginningOf(context, containerId, bundle)) !== 'begun') return state;
     return { ...state, status: Status.RUNNING };
   } catch (error) {
     if (isNotFound(error)) return null;

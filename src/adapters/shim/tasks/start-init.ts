@@ -2,27 +2,32 @@
  * Starts the main process of a task without its shim, which would have the OCI runtime started to do no more than this: 7 ms
  * of processor time for runc. Only where it is no more: see `startsHere`; whoever is told false asks the shim.
  *
- *   runc init                               here
- *   opens exec.fifo, waits for a reader <── opens it to read, if it is there and as runc makes it
- *   writes a byte ────────────────────────> reads it
+ *   runc init                               here                                       a daemon killed from here on leaves
+ *   opens exec.fifo, waits for a reader     marks it once the task is made             one that waits
+ *                                       <── opens it to read, if it is as runc's is    one whose write fails: it ends
+ *   writes a byte ────────────────────────> reads it                                   one that has begun, and the FIFO
  *   runs startContainer hooks, closes it,
- *   execve ───────────────────────────────> reads its end, and takes the file away: for runc the task runs from then on
+ *   execve ───────────────────────────────> reads its end, and takes the file away     one that has begun for runc too
  *   ends without a byte ──────────────────> the shim is asked, which says so
  *
- *   crun's has it open already, waits <──── writes a byte, and takes the file away: for crun the task runs from then on
+ *   crun's has it open already, waits <──── writes a byte                              one that has begun, and the FIFO
+ *                                           takes the file away                        one that has begun for crun too
  *
- * The shim goes on calling such a task created: `hasBegun` says which of those run.
+ * The mark are the FIFO's times, which the kernel sets when a byte is written or read, whoever lives to tell: no order of
+ * these steps could say of one that ended with 1 whether that was its program's word or the failed write (`beginningOf`).
+ * The shim goes on calling such a task created, until it ends.
  */
-import { writeSync } from 'node:fs';
-import { lstat, readFile, rm } from 'node:fs/promises';
+import { type Stats, writeSync } from 'node:fs';
+import { readFile, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { EffectOf } from '../../../domain/model/effects.ts';
 import { FailureError } from '../../../domain/model/errors.ts';
 import { type RuntimeHandler, takesRuncOptions } from '../../../domain/model/runtime-handler.ts';
 import type { LaunchedTask } from '../../../domain/model/tasks.ts';
 import { isThere } from '../../../platform/linux/exists.ts';
+import { type FileCalls, pooledCalls } from '../../../platform/linux/file-calls.ts';
 import { type HeldProcess, holdProcess, isAlive } from '../../../platform/linux/processes.ts';
-import { closeDescriptor } from '../../../platform/linux/syscalls.ts';
+import { closeDescriptor, errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { readAway, watchReadable } from '../../../platform/linux/watch-readable.ts';
 import { within } from '../../../platform/rpc/timeout.ts';
 import { hasPoststartHooks } from '../bundle-spec.ts';
@@ -49,6 +54,10 @@ const WAITING: ReadonlyMap<string, Waiting> = new Map([
   ['crun', { permissions: 0o600, stateFile: 'status', speaks: 'starter' }],
 ]);
 const PERMISSIONS = 0o777;
+/** The sticky bit, which means nothing to anybody at a FIFO: its times were set to MARKED_AT, before any start. */
+const MARK = 0o1000;
+/** When nothing was ever written. */
+const MARKED_AT = 0;
 const BYTES_MAX = 16;
 /** Nobody looks at it. */
 const GO = Uint8Array.of(0);
@@ -74,11 +83,35 @@ export const startsHere = async (
 const isPlain = (handler: RuntimeHandler): boolean =>
   takesRuncOptions(handler) && handler.sandboxer !== 'shim' && waitingOf(handler.binaryName) !== undefined;
 
-/** Whether a process waits there. A FIFO that runc's waits at has to be read once it was opened, or it fails to write. */
-const isFifoOf = async ({ permissions }: Waiting, path: string): Promise<boolean> => {
-  const found = await lstat(path).catch(() => null);
-  return found?.isFIFO() === true && (found.mode & PERMISSIONS) === permissions;
+const statsOf = async (path: string, { lstat }: FileCalls = pooledCalls): Promise<Stats | null> => {
+  try {
+    return await lstat(path);
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOENT') return null;
+    throw error;
+  }
 };
+
+/** Whether a process waits there. A FIFO that runc's waits at has to be read once it was opened, or it fails to write. */
+const isFifoOf = ({ permissions }: Waiting, found: Stats | null): found is Stats =>
+  found?.isFIFO() === true && (found.mode & PERMISSIONS) === permissions;
+
+/** Of a task that was just made: from now on its FIFO tells whether its process was let go, whoever does that. */
+export const markWaiting = async (
+  { paths, files }: Pick<ShimContext, 'paths' | 'files'>,
+  { handler, containerId }: EffectOf<'CreateTask'>,
+): Promise<void> => {
+  const waiting = waitingOf(handler.binaryName);
+  const fifo = join(paths.runtimeState(containerId), FIFO);
+  const calls = files.callsAt(fifo);
+  if (waiting === undefined || !isFifoOf(waiting, await statsOf(fifo, calls))) return;
+  await calls.utimes(fifo, MARKED_AT, MARKED_AT);
+  await calls.chmod(fifo, MARK | waiting.permissions);
+};
+
+/** Writing sets the time of change, reading that of access; a file system that keeps only one of them says it too. */
+const wasWritten = ({ mode, atimeMs, mtimeMs }: Stats): boolean =>
+  (mode & MARK) !== 0 && (mtimeMs !== MARKED_AT || atimeMs !== MARKED_AT);
 
 /** Resolves once the process has begun, which is true, or has ended without that. Reads no more after it. */
 const begins = async (fd: number, init: HeldProcess, timeoutMs: number, late: () => Error): Promise<boolean> => {
@@ -129,7 +162,7 @@ export const startInit = async (
 ): Promise<boolean> => {
   const fifo = join(paths.runtimeState(containerId), FIFO);
   const waiting = waitingOf(handler.binaryName);
-  if (waiting === undefined || !(await isFifoOf(waiting, fifo))) return false;
+  if (waiting === undefined || !isFifoOf(waiting, await statsOf(fifo))) return false;
   if (waiting.speaks === 'starter') return (await isAlive(task)) && (await sayGo(fifo));
   const init = await holdProcess(task);
   if (init === null) return false;
@@ -149,19 +182,32 @@ export const startInit = async (
   }
 };
 
-/**
- * Of a task that its shim calls created: it runs, or has run, for the OCI runtime, which has no word of its own for that. So does one
- * that was let go of just before the daemon was killed.
- */
-export const hasBegun = async (
+/** Whether a task's process was let go; untold where an OCI runtime has it that keeps no such FIFO. */
+export type Beginning = 'begun' | 'notBegun' | 'untold';
+
+/** Of a task that its shim calls created, which may run all the same, or stopped, which may have ended without ever having begun. */
+export const beginningOf = async (
   { paths }: Pick<ShimContext, 'paths'>,
   containerId: string,
   toldBundle: string,
-): Promise<boolean> => {
+): Promise<Beginning> => {
   const bundle = bundleOf(containerId, toldBundle);
-  if (bundle === null) return false;
+  if (bundle === null) return 'untold';
   const waiting = waitingOf(await readFile(join(bundle, RUNTIME_FILE), 'utf8').catch(() => ''));
-  if (waiting === undefined) return false;
+  if (waiting === undefined) return 'untold';
   const state = paths.runtimeState(containerId);
-  return (await isThere(join(state, waiting.stateFile))) && !(await isThere(join(state, FIFO)));
+  if (!(await isThere(join(state, waiting.stateFile)))) return 'untold';
+  const found = await statsOf(join(state, FIFO));
+  if (found === null) return 'begun';
+  if (!isFifoOf(waiting, found)) return 'untold';
+  return wasWritten(found) ? 'begun' : 'notBegun';
+};
+
+/** What a daemon that was killed may have left to do for a task that runs. */
+export const endStart = async (
+  { paths, files }: Pick<ShimContext, 'paths' | 'files'>,
+  containerId: string,
+): Promise<void> => {
+  const fifo = join(paths.runtimeState(containerId), FIFO);
+  if (await files.isThere(fifo)) await rm(fifo, { force: true });
 };

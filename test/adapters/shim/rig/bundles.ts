@@ -29,13 +29,17 @@ export const makeRootfs = async (dir: string): Promise<void> => {
   for (const applet of applets) await symlink('busybox', join(dir, 'bin', applet));
 };
 
+type Hooks = readonly { readonly path: string; readonly args: readonly string[] }[];
+
 export interface BundleOptions {
   readonly args: readonly string[];
   readonly env?: readonly string[];
   readonly terminal?: boolean;
   readonly memoryLimitBytes?: number;
   /** Commands that the OCI runtime runs once the container runs. */
-  readonly poststart?: readonly { readonly path: string; readonly args: readonly string[] }[];
+  readonly poststart?: Hooks;
+  /** Commands that its process runs once it was let go, before it becomes the container's. */
+  readonly startContainer?: Hooks;
 }
 
 export interface BundlePlace {
@@ -72,7 +76,7 @@ const specOf = ({ id, podSandboxId, cgroupParent }: BundlePlace, options: Bundle
       options: ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666'],
     },
   ],
-  ...(options.poststart === undefined ? {} : { hooks: { poststart: options.poststart } }),
+  hooks: { poststart: options.poststart, startContainer: options.startContainer },
   linux: {
     cgroupsPath: `${cgroupParent}/${id}`,
     namespaces: ['pid', 'mount', 'ipc', 'uts', 'network'].map((type) => ({ type })),
