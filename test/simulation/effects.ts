@@ -62,6 +62,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     exitStatus: 0,
     exitedAtNs: 0n,
     oomKills: 0,
+    neverBegan: false,
     frozen: false,
     isSilent: false,
     shares: world.specShares.get(id) ?? DEFAULT_SHARES,

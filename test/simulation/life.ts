@@ -26,7 +26,7 @@ import { createOrderCheck, createPlugins, type Plugins } from './plugins.ts';
 import { lookAtChanges, watched } from './seen.ts';
 import { decidingIn } from './throwing.ts';
 import { Violation } from './violation.ts';
-import { isAlive, rebootWorld, type SimulatedTask } from './world.ts';
+import { endUnbegun, isAlive, rebootWorld, type SimulatedTask, tasksIn } from './world.ts';
 
 interface Life {
   dead: boolean;
@@ -60,6 +60,7 @@ const MUTE_AGAIN_MS = 3_000;
 const LOSS_MS = 8;
 const REBOOT_RATE = 0.07;
 const SLOW_RATE = 0.005;
+const UNHEARD_RATE = 0.5;
 const COMMIT_FAILED = 'the disk is broken';
 
 const isFailedCommit = (error: unknown): boolean => error instanceof Error && error.message.includes(COMMIT_FAILED);
@@ -74,6 +75,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
   function crash(where: CrashPlace): void {
     if (history.daemon === null || history.daemon.dead) return;
     options.died(where);
+    endSomeUnbegun(history, history.daemon.engine.state);
     history.daemon.dead = true;
     history.daemon = null;
     if (restarting) return;
@@ -239,6 +241,15 @@ export function createLives(history: History, options: LivesOptions): Lives {
   const plugins = createPlugins(history, tell);
   hearWorld(history, tell, plant);
   return { start, crash, tell, stop, plugins };
+}
+
+/** A process that was being let go may find that nobody reads any more what it writes. */
+function endSomeUnbegun({ world, scheduler, random }: History, { containers }: NodeState): void {
+  for (const task of tasksIn(world, null)) {
+    const phase = containers.get(task.id)?.phase;
+    const isLetGo = task.status === 'created' && phase?.kind === 'starting' && phase.launch === 'doing';
+    if (isLetGo && random.chance(UNHEARD_RATE)) endUnbegun(world, scheduler, task);
+  }
 }
 
 function checkFold(state: NodeState, durable: Durable): void {

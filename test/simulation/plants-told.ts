@@ -53,6 +53,16 @@ export const TOLD_PLANTS: readonly Plant[] = [
     ),
   },
   {
+    name: 'an exit of what never began',
+    perform: (real) => ({
+      ...real,
+      async ReconnectShim(effect, context) {
+        const { gone, tasks } = await real.ReconnectShim(effect, context);
+        return { gone, tasks: tasks.map(({ neverBegan: _neverBegan, ...task }) => task) };
+      },
+    }),
+  },
+  {
     name: 'an exit at the time when it was noticed',
     decide: withEvents((event) =>
       event.type === 'container.exited'

@@ -13,6 +13,7 @@ const observed = (containerId: string, task: SimulatedTask | undefined): Observe
   if (task.status !== 'stopped') return base;
   return {
     ...base,
+    ...(task.neverBegan ? { neverBegan: true } : {}),
     exit: {
       pid: task.pid,
       exitStatus: task.exitStatus,

@@ -20,6 +20,8 @@ export interface SimulatedTask {
   exitStatus: number;
   exitedAtNs: bigint;
   oomKills: number;
+  /** Its process ended as it waited to be started. */
+  neverBegan: boolean;
   /** Its end is told to nobody: who killed it has to ask. */
   isSilent: boolean;
   /** By a checkpoint: it does nothing until it is thawed. */
@@ -182,6 +184,12 @@ export function endTask(
   if (oomKills > 0) world.oomed.add(task.id);
   if (task.id === task.podSandboxId) world.cutOff.add(task.id);
   world.onExit(task);
+}
+
+/** Its process ends as it waits to be started, of which nobody is told who does not ask. */
+export function endUnbegun(world: World, scheduler: Scheduler, task: SimulatedTask): void {
+  Object.assign(task, { status: 'stopped', exitStatus: 1, exitedAtNs: scheduler.nowNs(), neverBegan: true });
+  freePid(world.changing, task.pid);
 }
 
 /** Those of all pods that have this process as their shim. */
