@@ -75,7 +75,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
   function crash(where: CrashPlace): void {
     if (history.daemon === null || history.daemon.dead) return;
     options.died(where);
-    endSomeUnbegun(history, history.daemon.engine.state);
+    endSomeUnbegun(history);
     history.daemon.dead = true;
     history.daemon = null;
     if (restarting) return;
@@ -243,10 +243,10 @@ export function createLives(history: History, options: LivesOptions): Lives {
   return { start, crash, tell, stop, plugins };
 }
 
-/** A process that was being let go may find that nobody reads any more what it writes. */
-function endSomeUnbegun({ world, scheduler, random }: History, { containers }: NodeState): void {
+/** A process that was being let go may find that nobody reads any more what it writes. Nobody lets one go before it is written down. */
+function endSomeUnbegun({ world, scheduler, random, durable }: History): void {
   for (const task of tasksIn(world, null)) {
-    const phase = containers.get(task.id)?.phase;
+    const phase = durable.state.containers.get(task.id)?.phase;
     const isLetGo = task.status === 'created' && phase?.kind === 'starting' && phase.launch === 'doing';
     if (isLetGo && random.chance(UNHEARD_RATE)) endUnbegun(world, scheduler, task);
   }
