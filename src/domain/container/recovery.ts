@@ -1,12 +1,14 @@
 /** What the containers of a pod learn when its shim was asked anew: after a restart, or when an exit was overdue. */
-import type { Turn } from '../deciding/turn.ts';
+import { hasTimer } from '../deciding/open-effects.ts';
+import { afterMs, setTimer, type Turn } from '../deciding/turn.ts';
 import { isExitPending, isStartInDoubt, stopOf } from '../model/container-state.ts';
 import type { EffectResults } from '../model/effects.ts';
+import { containerStream } from '../model/records.ts';
 import { rulesOf } from '../model/rules.ts';
 import { type Container, containersOf } from '../model/state.ts';
 import type { ObservedTask } from '../model/tasks.ts';
 import { SIGKILL } from '../values/signals.ts';
-import { advanceContainer, loseContainer, recordExit, recordStart } from './advance.ts';
+import { advanceContainer, EXIT_OVERDUE_MS, loseContainer, recordExit, recordStart } from './advance.ts';
 import { failStart } from './launch.ts';
 import { endStaleExecs, resumeExecs } from './exec.ts';
 
@@ -46,6 +48,15 @@ function afterMute(turn: Turn, container: Container, silences: number): void {
   if (isStartInDoubt(container) || isExitPending(container) || isKilled) loseContainer(turn, container.id, SHIM_MUTE);
 }
 
+/** Of one that was killed: the shim may have been asked too soon, since a clock that was set forward makes an exit overdue at once. */
+function awaitExit(turn: Turn, container: Container): void {
+  const stream = containerStream(container.id);
+  const stop = stopOf(container);
+  const isKilled = stop?.kill === 'done' && stop.killSignal === SIGKILL;
+  if (rulesOf(turn.state) >= 10 && isKilled && !hasTimer(turn.state, stream, 'exit'))
+    setTimer(turn, stream, 'exit', afterMs(turn, EXIT_OVERDUE_MS));
+}
+
 function afterAnswer(turn: Turn, container: Container, task: ObservedTask | undefined): void {
   // The shim was not asked for what was made after the question.
   if (task === undefined) return;
@@ -53,6 +64,7 @@ function afterAnswer(turn: Turn, container: Container, task: ObservedTask | unde
     case 'running':
       if (isStartInDoubt(container))
         recordStart(turn, container.id, { pid: task.pid, startTicks: task.startTicks ?? '0' });
+      awaitExit(turn, container);
       return endStaleExecs(turn, container);
     case 'stopped':
       if (isStartInDoubt(container) && task.neverBegan === true) return failStart(turn, container.id, NEVER_BEGAN);

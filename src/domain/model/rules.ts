@@ -21,11 +21,12 @@
  *   7  OCI specs do not name the devices that every OCI runtime allows by itself
  *   8  the files of a container are asked for together with what its spec depends on, where no NRI plugin has a say
  *   9  a start undoes every pod that was still being made, also one of which all was made and that waited for plugins only
+ *   10 a task that was killed and that its shim calls running is asked for again when its exit stays away
  */
 import type { NodeState } from './state.ts';
 
 /** What is decided by today. */
-export const DECISION_RULES = 9;
+export const DECISION_RULES = 10;
 
 /** What the state's journal is written by at this point; absent in the oldest. */
 export const rulesOf = ({ facts }: Pick<NodeState, 'facts'>): number => facts?.rules ?? 1;

@@ -255,14 +255,14 @@ export function markLost(turn: Turn, podSandboxId: string, message: string): voi
 
 /** Signalling the pause task ended: its exit follows, or its shim is asked. */
 export function afterPauseKill(turn: Turn, podSandboxId: string): void {
+  awaitPauseExit(turn, podSandboxId);
+  advancePodSandbox(turn, podSandboxId);
+}
+
+/** Of a pause task that was killed: its shim is asked when its exit stays away. */
+export function awaitPauseExit(turn: Turn, podSandboxId: string): void {
   const sandbox = turn.state.sandboxes.get(podSandboxId);
   const stream = sandboxStream(podSandboxId);
-  if (
-    sandbox !== undefined &&
-    sandbox.kill === 'done' &&
-    sandbox.taskExit === null &&
-    !hasTimer(turn.state, stream, 'exit')
-  )
+  if (sandbox?.kill === 'done' && sandbox.taskExit === null && !hasTimer(turn.state, stream, 'exit'))
     setTimer(turn, stream, 'exit', afterMs(turn, EXIT_OVERDUE_MS));
-  advancePodSandbox(turn, podSandboxId);
 }

@@ -3,11 +3,12 @@ import { containersAfterReconnect, SHIM_GONE } from '../container/recovery.ts';
 import { failPod } from '../deciding/pod-failed.ts';
 import type { Failure } from '../model/errors.ts';
 import { type EffectEnded, type Intent, sandboxStream } from '../model/records.ts';
+import { rulesOf } from '../model/rules.ts';
 import { afterMs, emit, request, retryDelayMs, setTimer, type Turn } from '../deciding/turn.ts';
 import { vetoIn } from '../nri/answers.ts';
 import { afterPodCheckpoint } from './checkpoint.ts';
 import { afterStreamPort } from './port-forward.ts';
-import { advancePodSandbox, afterPauseKill, losePodSandbox } from './advance.ts';
+import { advancePodSandbox, afterPauseKill, awaitPauseExit, losePodSandbox } from './advance.ts';
 import { hasClaimedContainers } from './restored-containers.ts';
 import { holderOf } from './sandboxer.ts';
 import { afterStartShim } from './shim.ts';
@@ -96,5 +97,7 @@ function afterReconnect(
       podSandboxId,
       result?.gone === true ? SHIM_GONE : `${holderOf(sandbox.sandboxer) ?? 'it'} ended`,
     );
+  // The shim may have been asked too soon: a clock that was set forward makes an exit overdue at once.
+  if (result !== undefined && rulesOf(turn.state) >= 10) awaitPauseExit(turn, podSandboxId);
   advancePodSandbox(turn, podSandboxId);
 }

@@ -84,6 +84,19 @@ describe('StopContainer', () => {
       .follows({ asks: ['ReconnectShim'] });
   });
 
+  it('has it asked again when it was asked too soon: the task was said to run, and no exit was told of since (rules 10)', () => {
+    const asked = [runningContainer, stopContainer('0'), succeeds('KillTask'), isDue('exit')];
+    given(...asked)
+      .when(shimSays({ status: 'running' }))
+      .follows({ asks: ['wait: exit'] });
+    given(...asked, shimSays({ status: 'running' }))
+      .when(isDue('exit'))
+      .follows({ asks: ['ReconnectShim'] });
+    given(nodeStarts({ ...FACTS, rules: 9 }), ...asked)
+      .when(shimSays({ status: 'running' }))
+      .follows({});
+  });
+
   it('answers OK for a container that does not run, or is not there', () => {
     given(createdContainer)
       .when(stopContainer())

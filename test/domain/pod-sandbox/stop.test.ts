@@ -1,17 +1,21 @@
 /** StopPodSandbox: containers first, then what holds the pod and its network; and pods that fall over by themselves. */
 import { describe, it } from 'node:test';
+import { FACTS } from '../../simulation/facts.ts';
 import { given } from '../given.ts';
 import {
   allSucceeds,
   exits,
   fails,
   isDue,
+  nodeStarts,
   pauseExits,
+  POD,
   readyPod,
   readyPodWithPause,
   runningContainer,
   runPod,
   shimIsLost,
+  shimSays,
   stopPod,
   succeeds,
 } from '../happenings.ts';
@@ -96,6 +100,20 @@ describe('a pod with a pause task', () => {
     given(readyPodWithPause, stopPod, succeeds('KillTask'))
       .when(isDue('exit'))
       .follows({ asks: ['ReconnectShim'] });
+  });
+
+  it('has it asked again when it was asked too soon: the task was said to run, and no exit was told of since (rules 10)', () => {
+    const asked = [readyPodWithPause, stopPod, succeeds('KillTask'), isDue('exit')];
+    const runs = shimSays({ containerId: POD, status: 'running' });
+    given(...asked)
+      .when(runs)
+      .follows({ asks: ['wait: exit'] });
+    given(...asked, runs)
+      .when(isDue('exit'))
+      .follows({ asks: ['ReconnectShim'] });
+    given(nodeStarts({ ...FACTS, rules: 9 }), ...asked)
+      .when(runs)
+      .follows({});
   });
 
   it('is lost when its task ends by itself; it is for the client to stop it', () => {
