@@ -1,18 +1,17 @@
 /**
- * Starts one CNI plugin: finds its executable, gives it its environment, then its request, which it waits for, and says
- * how it went. The spawner runs it, so that the daemon never forks; time and output are bounded.
+ * Starts one CNI plugin: gives it its environment, then its request, which it waits for, and says how it went. The spawner
+ * finds its executable and runs it, so that the daemon never forks; time and output are bounded.
  * Must not know chains, nor what a result means.
  */
-import { stat } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
-import { FailureError } from '../../domain/model/errors.ts';
+import { delimiter } from 'node:path';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
+import { findIn } from '../../platform/linux/find-program.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import { parsePluginError } from './result.ts';
 
 const OUTPUT_BYTES_MAX = 64 * 1024;
 /** A plugin takes some 20 ms; one that is killed while it reserves an address may note it for nobody. */
 const FINISH_MS = 2_000;
-const EXECUTABLE_BITS = 0o111;
 /** Plugins start iptables, nft and the like by name. */
 const FALLBACK_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 /**
@@ -70,23 +69,6 @@ const failed = (message: string, code: number | null = null, missing = false): P
 /** In the words of the library that plugins look for others with. */
 const LACKS_ANOTHER = /failed to find plugin "/;
 
-const isExecutableFile = async (path: string): Promise<boolean> => {
-  try {
-    const facts = await stat(path);
-    return facts.isFile() && (facts.mode & EXECUTABLE_BITS) !== 0;
-  } catch {
-    return false;
-  }
-};
-
-const findPlugin = async (plugin: string, binDirs: readonly string[]): Promise<string | null> => {
-  for (const directory of binDirs) {
-    const path = join(directory, plugin);
-    if (await isExecutableFile(path)) return path;
-  }
-  return null;
-};
-
 export const createStartPlugin = ({
   spawner,
   binDirs,
@@ -102,22 +84,22 @@ export const createStartPlugin = ({
     GOMAXPROCS: process.env.GOMAXPROCS ?? GO_PROCESSORS,
   };
 
+  const notRun = async (plugin: string, error: unknown): Promise<PluginOutcome> => {
+    const path = await findIn(plugin, binDirs);
+    if (path !== null) return failed(`could not be run from ${path}: ${messageOf(error).replace(/\.$/, '')}`);
+    const remedy = 'install it there, or set bin_dirs of [cni]';
+    return failed(`is no executable in ${binDirs.join(', ')}: ${remedy}`, null, true);
+  };
+
   const outcomeOf = async (
     { command, plugin, attachment, signal }: PluginCall,
     input: Promise<Uint8Array>,
   ): Promise<PluginOutcome> => {
-    const path = await findPlugin(plugin, binDirs);
-    if (path === null) {
-      return failed(
-        `is no executable in ${binDirs.join(', ')}: install it there, or set bin_dirs of [cni]`,
-        null,
-        true,
-      );
-    }
     let run: Awaited<ReturnType<Spawner['run']>>;
     try {
       run = await spawner.run({
-        command: path,
+        command: plugin,
+        directories: binDirs,
         args: [],
         env: { ...baseEnv, CNI_COMMAND: command, ...attachment },
         cwd: '/',
@@ -129,7 +111,7 @@ export const createStartPlugin = ({
       });
     } catch (error) {
       if (signal?.aborted) throw interrupted(command, plugin);
-      return failed(`could not be run from ${path}: ${(error as Error).message.replace(/\.$/, '')}`);
+      return notRun(plugin, error);
     }
     if (signal?.aborted) throw interrupted(command, plugin);
     if (run.timedOut) return failed(`did not finish within ${timeoutMs} ms and was killed`);

@@ -3,7 +3,7 @@
  * with real pipes: a program may open /dev/stdin, which it can't where standard input is a socket. Only for a process
  * that starts nothing in any other way, since reaping here takes every child. Must not know what is started.
  */
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, statSync } from 'node:fs';
 import { constants as osConstants } from 'node:os';
 import { join } from 'node:path';
 import { checked, native, systemError } from './syscalls.ts';
@@ -94,8 +94,9 @@ export const makePipe = (): Pipe => {
 };
 
 export interface Program {
-  /** A path, or a name that is looked up in the PATH of `env`. */
+  /** A path, or a name that is looked up in `directories`, or else in the PATH of `env`. */
   readonly command: string;
+  readonly directories?: readonly string[];
   readonly args: readonly string[];
   /** The whole environment. */
   readonly env: Readonly<Record<string, string>>;
@@ -105,17 +106,16 @@ export interface Program {
 const isExecutable = (path: string): boolean => {
   try {
     accessSync(path, constants.X_OK);
-    return true;
+    return statSync(path).isFile();
   } catch {
     return false;
   }
 };
 
-/** Where the command is, by the PATH that the program itself will have. Throws ENOENT when it is in none of it. */
-const pathOf = ({ command, env }: Program): string => {
-  if (command.includes('/')) return command;
-  const found = (env.PATH ?? '')
-    .split(':')
+/** Where the command is, unless told by the PATH that the program itself will have. Throws ENOENT when it is in none of it. */
+const pathOf = ({ command, directories, env }: Program): string => {
+  if (directories === undefined && command.includes('/')) return command;
+  const found = (directories ?? (env.PATH ?? '').split(':'))
     .filter((directory) => directory !== '')
     .map((directory) => join(directory, command))
     .find(isExecutable);
@@ -141,7 +141,7 @@ export const spawnProgram = (
   descriptors: readonly [stdin: number, stdout: number, stderr: number, socket?: number],
 ): number => {
   const path = pathOf(program);
-  const argv = cStrings([program.command, ...program.args]);
+  const argv = cStrings([program.directories === undefined ? program.command : path, ...program.args]);
   const envp = cStrings(Object.entries(program.env).map(([name, value]) => `${name}=${value}`));
   cStrings([path, program.cwd]);
   const actions = Buffer.alloc(FILE_ACTIONS_BYTES);

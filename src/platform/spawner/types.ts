@@ -21,7 +21,10 @@ export interface NewRoot {
 }
 
 export interface RunRequest {
+  /** A path, or a name that is looked up in `directories`, or else in the PATH of `env`. */
   readonly command: string;
+  /** The first of these that has it as an executable file is taken, and its path is what the program finds as its name. */
+  readonly directories?: readonly string[];
   readonly args: readonly string[];
   /** The whole environment; nothing is inherited. */
   readonly env: Readonly<Record<string, string>>;

@@ -18,6 +18,7 @@ import type { Spawner } from '../../../src/platform/spawner/types.ts';
 import type { CniConfList, PodNetwork } from '../../../src/domain/model/cni.ts';
 import { FailureError } from '../../../src/domain/model/errors.ts';
 import type { EffectContext } from '../../../src/engine/ports.ts';
+import { findIn } from '../../../src/platform/linux/find-program.ts';
 import { pooledFiles } from '../../../src/platform/linux/files.ts';
 
 const run = promisify(execFile);
@@ -127,7 +128,10 @@ export const makeNode = async (t: TestContext): Promise<Node> => {
       const begin = (): void => void (startedMs = performance.now());
       request.input?.then(begin, begin);
       try {
-        return await real.run({ ...request, command: 'nsenter', args: [inHost, request.command, ...request.args] });
+        const { directories = [], ...asked } = request;
+        const path = await findIn(request.command, directories);
+        if (path === null) return await real.run(request);
+        return await real.run({ ...asked, command: 'nsenter', args: [inHost, path, ...request.args] });
       } finally {
         runs.push({ command: request.command, tookMs: performance.now() - startedMs });
       }

@@ -3,7 +3,7 @@
  * becomes of it all when the daemon or the spawner itself is killed.
  */
 import assert from 'node:assert/strict';
-import { readdir, readFile, readlink, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { before, describe, it, type TestContext } from 'node:test';
@@ -124,6 +124,21 @@ describe('run', () => {
     const result = await spawner.run(shell('sleep 300 & echo $!'));
     assert.equal(result.exitCode, 0);
     process.kill(Number(text(result.stdout)), 'SIGKILL');
+  });
+
+  it('looks a program up in the directories that it is told, and nowhere else', { timeout }, async (t) => {
+    const dir = await tempDir(t);
+    const spawner = await spawnerOf(t, dir);
+    const directories = ['missing', 'of-directories', 'of-files', 'first', 'second'].map((name) => join(dir, name));
+    const [, ofDirectories = '', ofFiles = '', ...ofPrograms] = directories;
+    await mkdir(join(ofDirectories, 'named'), { recursive: true });
+    for (const path of [ofFiles, ...ofPrograms]) await mkdir(path);
+    await writeFile(join(ofFiles, 'named'), '', { mode: 0o644 });
+    for (const path of ofPrograms) await symlink('/bin/sh', join(path, 'named'));
+    const { stdout } = await spawner.run(request('named', ['-c', 'echo $0'], { directories }));
+    assert.equal(text(stdout), `${join(dir, 'first', 'named')}\n`);
+    const missing = spawner.run(request('true', [], { directories }));
+    await assert.rejects(missing, withReason('HostLacks', /true.*ENOENT/));
   });
 
   it('refuses what cannot be started, saying why', { timeout }, async (t) => {
