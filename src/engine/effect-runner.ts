@@ -8,7 +8,7 @@ import { failureWordsOf } from '../domain/model/error-words.ts';
 import { type Failure, FailureError } from '../domain/model/errors.ts';
 import type { EffectEnded } from '../domain/model/records.ts';
 import type { EffectRequest } from '../domain/deciding/effect-request.ts';
-import type { Clock, DigestOf, EffectAttachment, EffectContext, Perform, PerformEffects } from './ports.ts';
+import type { Clock, DigestOf, EffectAttachment, EffectContext, Perform, PerformEffects, Ready } from './ports.ts';
 import { requestDigest } from './request-digest.ts';
 
 export interface ReleasedEffect {
@@ -33,8 +33,11 @@ export interface EffectEnd {
 }
 
 export interface EffectRunner {
-  /** `callerGone`: aborted when whose call it is for has gone. */
-  readonly start: (effect: ReleasedEffect, callerGone: AbortSignal | undefined) => void;
+  /** Effects that were released together. `callerGoneOf`: aborted when whose call it is for has gone. */
+  readonly start: (
+    effects: readonly ReleasedEffect[],
+    callerGoneOf: (effect: ReleasedEffect) => AbortSignal | undefined,
+  ) => void;
   /** Effects under way, with the kind and since when (monotonic ns). */
   readonly underWay: () => readonly { readonly id: string; readonly kind: EffectKind; readonly sinceMonoNs: bigint }[];
   /** How it ended is durable: nothing will follow it any more that was asked for while it was under way. */
@@ -101,40 +104,58 @@ export function createEffectRunner({ perform, clock, ended, requestOf, digestOf 
   }
 
   type Performed = Exclude<Effect, { kind: 'WaitUntil' }>;
-  async function run(id: string, effect: Performed, callerGone: AbortSignal | undefined): Promise<void> {
+  async function run(
+    id: string,
+    effect: Performed,
+    callerGone: AbortSignal | undefined,
+    ready: Ready<EffectKind> | null,
+  ): Promise<void> {
     let attachment: EffectAttachment | null = null;
     const context: EffectContext = {
       signal: abort.signal,
       ...(callerGone === undefined ? {} : { callerGone }),
       attach: (attached) => (attachment = attached),
     };
-    const performing = performOne(perform, effect, context);
+    const performing = performOne(perform, effect, context, ready);
     // Nobody waits for this processor time while the host is at work.
     const request = digestOf === undefined ? {} : { request: requestDigest(effect, digestOf) };
     const outcome = await performing;
     finish({ effect: id, kind: effect.kind, ...request, ...outcome } as EffectEnded, attachment);
   }
 
+  const followedBy = ({ follows }: ReleasedEffect): Running | undefined =>
+    follows === null ? undefined : running.get(follows);
+
+  function start(released: ReleasedEffect, callerGone: AbortSignal | undefined, ready: Ready<EffectKind> | null): void {
+    const { id, kind, request } = released;
+    if (request?.ok === false) return fail(id, kind, request.failure);
+    const begin = (made: EffectRequest): void => {
+      if (!made.ok) return fail(id, kind, made.failure);
+      const effect = made.value;
+      if (effect.kind === 'WaitUntil') startTimer(id, BigInt(effect.dueAtNs));
+      else void run(id, effect, callerGone, ready);
+    };
+    const own: Follower = {
+      isMadeOfFollowed: request === null,
+      begin: () => begin(request ?? requestOf(id)),
+      fail: (failure) => {
+        ready?.drop();
+        fail(id, kind, failure);
+      },
+    };
+    const followed = followedBy(released);
+    if (followed === undefined) own.begin();
+    else if (followed.failure !== undefined) goOn(own, followed.failure);
+    else followed.followers.push(own);
+  }
+
   return {
-    start({ id, kind, request, follows }, callerGone) {
+    start(effects, callerGoneOf) {
       if (abort.signal.aborted) return;
-      running.set(id, { kind, sinceMonoNs: clock.monoNs(), followers: [] });
-      if (request?.ok === false) return fail(id, kind, request.failure);
-      const begin = (made: EffectRequest): void => {
-        if (!made.ok) return fail(id, kind, made.failure);
-        const effect = made.value;
-        if (effect.kind === 'WaitUntil') startTimer(id, BigInt(effect.dueAtNs));
-        else void run(id, effect, callerGone);
-      };
-      const own: Follower = {
-        isMadeOfFollowed: request === null,
-        begin: () => begin(request ?? requestOf(id)),
-        fail: (failure) => fail(id, kind, failure),
-      };
-      const followed = follows === null ? undefined : running.get(follows);
-      if (followed === undefined) own.begin();
-      else if (followed.failure !== undefined) goOn(own, followed.failure);
-      else followed.followers.push(own);
+      for (const { id, kind } of effects) running.set(id, { kind, sinceMonoNs: clock.monoNs(), followers: [] });
+      // Before what they follow begins, so that the two go on side by side.
+      const ready = effects.map((effect) => readyOf(perform, effect, followedBy(effect), abort.signal));
+      for (const [at, effect] of effects.entries()) start(effect, callerGoneOf(effect), ready[at] ?? null);
     },
     underWay: () =>
       [...running].flatMap(([id, { kind, sinceMonoNs, failure }]) =>
@@ -149,17 +170,32 @@ export function createEffectRunner({ perform, clock, ended, requestOf, digestOf 
   };
 }
 
+/** Of an effect that has to wait for what it follows; null: it gains nothing by the time until then. */
+function readyOf(
+  perform: PerformEffects,
+  { kind, request }: ReleasedEffect,
+  followed: Running | undefined,
+  signal: AbortSignal,
+): Ready<EffectKind> | null {
+  if (kind === 'WaitUntil' || request?.ok !== true || followed === undefined || followed.failure !== undefined)
+    return null;
+  return performerOf(perform, kind).getReady?.(request.value, signal) ?? null;
+}
+
+/** Each kind's function takes that kind's effect; the compiler can't see that the two are picked by the same key. */
+const performerOf = (perform: PerformEffects, kind: Exclude<EffectKind, 'WaitUntil'>): Perform<EffectKind> =>
+  perform[kind] as Perform<EffectKind>;
+
 type Outcome = { readonly result: EffectResults[EffectKind] } | { readonly failure: Failure };
 
 async function performOne(
   perform: PerformEffects,
   effect: Exclude<Effect, { kind: 'WaitUntil' }>,
   context: EffectContext,
+  ready: Ready<EffectKind> | null,
 ): Promise<Outcome> {
-  // Each kind's function takes that kind's effect; the compiler can't see that the two are picked by the same key.
-  const performer = perform[effect.kind] as Perform<EffectKind>;
   try {
-    return { result: await performer(effect, context) };
+    return { result: await (ready?.perform(context) ?? performerOf(perform, effect.kind)(effect, context)) };
   } catch (error) {
     return { failure: failureOf(error, effect.kind) };
   }

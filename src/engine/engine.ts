@@ -127,7 +127,7 @@ export function createEngine(options: EngineOptions): Engine {
     const [input] = records;
     if (input?.type === 'effect.ended' || input?.type === 'turn.failed') runner.forget(input.body.effect ?? '');
     for (const record of records) if (record.type === 'call.completed') reply(record);
-    if (!stopped) for (const effect of effects) runner.start(effect, waiting.get(effect.call ?? 0)?.gone);
+    if (!stopped) runner.start(effects, ({ call }) => waiting.get(call ?? 0)?.gone);
   }
 
   function reply({ call, body }: Sequenced & { readonly body: BodyOf<'call.completed'> }): void {

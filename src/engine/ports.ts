@@ -17,7 +17,21 @@ import type { ReadRow } from '../journal/types.ts';
  * rejection is recorded as HostFailed with its message. Must be safe to call again after a crash half-way.
  * `attach` hands the caller what must not be recorded (exec output): it reaches the reply, not the journal.
  */
-export type Perform<K extends EffectKind> = (effect: EffectOf<K>, context: EffectContext) => Promise<EffectResults[K]>;
+export interface Perform<K extends EffectKind> {
+  (effect: EffectOf<K>, context: EffectContext): Promise<EffectResults[K]>;
+  /** For an effect that waits for the one that it follows: gets ready what takes time meanwhile. Its intent is durable. */
+  readonly getReady?: (effect: EffectOf<K>, signal: AbortSignal) => Ready<K> | null;
+}
+
+/**
+ * An effect that can begin at any moment, and that has done nothing yet. It is performed once or dropped, unless the daemon
+ * ends (`signal`). Nothing may be left of it when it is dropped, nor when the daemon dies.
+ */
+export interface Ready<K extends EffectKind> {
+  readonly perform: (context: EffectContext) => Promise<EffectResults[K]>;
+  /** What it follows has failed. */
+  readonly drop: () => void;
+}
 
 export interface EffectContext {
   /** Aborted when the daemon ends. */

@@ -1,13 +1,15 @@
 /**
  * Effects that are asked for while the one that they follow is under way or not begun: CleanContainer behind DeleteTask,
- * PrepareContainer behind InspectContainer. When they begin, and that they never do after a failure.
+ * PrepareContainer behind InspectContainer. When they begin, and that they never do after a failure; and that one gets ready
+ * meanwhile: AttachNetwork behind PinNamespaces.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ContainerFacts } from '../../src/domain/model/container-facts.ts';
+import { NamespaceMode } from '../../src/domain/model/cri.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import { createMemoryJournal, emptyContents } from '../../src/journal/memory-journal.ts';
-import { exitOf, reasonOf, type Rig, type RigOptions, runContainer, settled, startRig } from './rig.ts';
+import { exitOf, podConfig, reasonOf, type Rig, type RigOptions, runContainer, settled, startRig } from './rig.ts';
 
 interface Ending {
   readonly rig: Rig;
@@ -123,4 +125,73 @@ test('C6: no files are made for a container whose inspection failed', async () =
   assert.equal(begun(rig, 'PrepareContainer'), 0);
   assert.equal(begun(rig, 'CleanContainer'), 1);
   assert.equal(rig.engine.state.containers.size, 0);
+});
+
+/** A pod whose namespaces are being pinned, and what is heard of its network in the meantime, in order. */
+async function pinningPod(commit?: RigOptions['commit']) {
+  const heard: string[] = [];
+  const { promise, resolve, reject } = Promise.withResolvers<Record<string, never>>();
+  const result = { ips: ['10.0.0.2'], result: {} };
+  const attach = async (): Promise<typeof result> => {
+    heard.push('attached without getting ready');
+    return result;
+  };
+  const rig = await startRig({
+    ...(commit === undefined ? {} : { commit }),
+    perform: {
+      PinNamespaces: () => {
+        heard.push('pinning');
+        return promise;
+      },
+      AttachNetwork: Object.assign(attach, {
+        getReady: () => {
+          heard.push('got ready');
+          const perform = async (): Promise<typeof result> => {
+            heard.push('attached');
+            return result;
+          };
+          return { perform, drop: () => void heard.push('dropped') };
+        },
+      }),
+    },
+  });
+  const linux = { securityContext: { namespaceOptions: { pid: NamespaceMode.CONTAINER } } };
+  const config = { ...podConfig(), linux };
+  const reply = rig.call({ method: 'RunPodSandbox', config, runtimeHandler: '' });
+  await settled(rig);
+  return {
+    rig,
+    heard,
+    reply,
+    pinned: () => resolve({}),
+    notPinned: () => reject(new FailureError('HostFailed', 'no')),
+  };
+}
+
+test('a network gets ready before the namespaces that it follows begin, and is attached when they are there', async () => {
+  const { heard, reply, pinned } = await pinningPod();
+  assert.deepEqual(heard, ['got ready', 'pinning']);
+  pinned();
+  assert.equal(reasonOf(await reply), 'OK');
+  assert.deepEqual(heard, ['got ready', 'pinning', 'attached']);
+});
+
+test('C6: a network that is ready is dropped when the namespaces fail, and never attached', async () => {
+  const { rig, heard, reply, notPinned } = await pinningPod();
+  notPinned();
+  assert.equal(reasonOf(await reply), 'HostFailed');
+  assert.deepEqual(heard, ['got ready', 'pinning', 'dropped']);
+  assert.equal(begun(rig, 'DetachNetwork'), 1, 'by its intent');
+});
+
+test('C2: nothing gets ready before its intent is durable', async () => {
+  const { promise: disk, resolve: written } = Promise.withResolvers<undefined>();
+  const { heard, reply, pinned } = await pinningPod(async (records) => {
+    if (records.some(({ body }) => body.includes('"effects"') && body.includes('AttachNetwork'))) await disk;
+  });
+  assert.deepEqual(heard, []);
+  written(undefined);
+  pinned();
+  assert.equal(reasonOf(await reply), 'OK');
+  assert.deepEqual(heard, ['got ready', 'pinning', 'attached']);
 });

@@ -115,10 +115,10 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const perform = Object.fromEntries(
     Object.entries(real).map(([kind, run]) => [
       kind,
-      (effect: never, context: never) => {
+      Object.assign((effect: never, context: never) => {
         performed.push(kind);
         return run(effect, context);
-      },
+      }, run),
     ]),
   ) as unknown as PerformEffects;
 
