@@ -1,11 +1,12 @@
 /**
- * The pod network beyond attaching: STATUS, GC and CHECK as the daemon asks for them, and pods whose plugin is missing.
+ * The pod network beyond attaching: STATUS, GC and CHECK as the daemon asks for them, pods whose plugin is missing, and those
+ * whose plugin is there too early.
  * The plugins are the real ones; as those of some distributions know neither STATUS nor GC, a script before the bridge
  * plugin speaks these two.
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
@@ -14,18 +15,21 @@ import { codeOf } from '../../scripts/lib/cri-client.ts';
 import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { type Daemon, startDaemon } from '../support/daemon.ts';
-import { eventually, podConfig } from '../support/pods.ts';
+import { eventually, ownPids, podConfig } from '../support/pods.ts';
 import { runOk } from '../support/process.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 const timeout = 120_000;
 const patienceMs = 30_000;
 const network = `net-${randomBytes(4).toString('hex')}`;
+const UNMADE_PODS_MAX = 100;
 const strangersAddress = '10.213.200.1';
 
 /** Speaks version 1.1.0 for a bridge plugin that does not: its own STATUS and GC, and the rest by the real one. */
 const wrapper = (dir: string, bridge: string): string => `#!/bin/sh
+echo "$CNI_COMMAND $CNI_ARGS" >> ${dir}/begun
 request=$(cat)
+echo "$CNI_COMMAND $CNI_ARGS" >> ${dir}/asked
 case $CNI_COMMAND in
 STATUS)
   [ ! -e ${dir}/not-ready ] || { echo '{"cniVersion":"1.1.0","code":50,"msg":"no room for pods"}'; exit 1; }
@@ -114,6 +118,24 @@ describe('the pod network', () => {
     await eventually('the check', () => Promise.resolve(lost.test(daemon.log())), patienceMs);
     await runtime.stopPodSandbox({ podSandboxId });
     await runtime.removePodSandbox({ podSandboxId });
+    assert.deepEqual(await leases(), []);
+  });
+
+  test('a plugin is there before the namespaces of its pod, and is asked nothing when they cannot be made', {
+    timeout,
+  }, async () => {
+    const { runtime } = daemon.cri;
+    const addsIn = async (file: string): Promise<string[]> =>
+      (await readFile(join(dir, file), 'utf8')).split('\n').filter((line) => /^ADD .*=unmade-/.test(line));
+    const linux = { ...ownPids.linux, sysctls: { 'net.ipv4.ip_forward': 'nonsense' } };
+    // One may be killed before its first line.
+    for (let pods = 1; (await addsIn('begun')).length === 0; pods += 1) {
+      assert.ok(pods <= UNMADE_PODS_MAX, `of ${UNMADE_PODS_MAX} pods that were not made none had a plugin begin`);
+      const config = podConfig(daemon, `unmade-${pods}`, { linux });
+      await assert.rejects(runtime.runPodSandbox({ config }), /ip_forward/);
+    }
+    assert.deepEqual(await addsIn('asked'), []);
+    assert.deepEqual((await runtime.listPodSandbox()).items, []);
     assert.deepEqual(await leases(), []);
   });
 

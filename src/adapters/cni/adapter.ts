@@ -8,14 +8,15 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { CniConfList, PodNetwork } from '../../domain/model/cni.ts';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
-import type { Observe, PerformEffects } from '../../engine/ports.ts';
+import type { EffectOf, EffectResults } from '../../domain/model/effects.ts';
+import type { EffectContext, Observe, Perform, PerformEffects } from '../../engine/ports.ts';
 import type { Files } from '../../platform/linux/files.ts';
 import { closeDescriptor, errorCodeOf } from '../../platform/linux/syscalls.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import { type Attachment, createChain } from './chain.ts';
 import { type CniLog, createNetworkWatch } from './network-watch.ts';
 import { createOrder } from './order.ts';
-import { createStartPlugin } from './plugin.ts';
+import { createStartPlugin, type StartedPlugin } from './plugin.ts';
 import { type IpPreference, orderIps } from './result.ts';
 import { identifierProblem } from './runtime-config.ts';
 import { createStartsFirst } from './starts-first.ts';
@@ -112,17 +113,37 @@ export const createCniAdapter = (options: CniAdapterOptions): CniAdapter => {
     return networks.find((confList) => confList.name === name) ?? main.current().network?.confList ?? null;
   };
 
-  const effects: CniAdapter['effects'] = {
-    AttachNetwork: async ({ network }, { signal }) => {
-      const problem = identifierProblem(network);
-      if (problem !== null)
-        throw new FailureError('InvalidField', `The pod can't be given to CNI plugins: ${problem}.`);
-      return order.perKey(network.podSandboxId, async () => {
-        if (await beginAttempt(network.podSandboxId)) await chain.del(network, null, inForce(network), signal);
-        const { result, ips } = await startsFirst.add(() => chain.add(network, signal));
+  /** `first`: the first plugin, where it waits already. */
+  const attach = async (
+    { network }: EffectOf<'AttachNetwork'>,
+    { signal }: EffectContext,
+    first: StartedPlugin | null,
+  ): Promise<EffectResults['AttachNetwork']> => {
+    const problem = identifierProblem(network);
+    if (problem !== null) throw new FailureError('InvalidField', `The pod can't be given to CNI plugins: ${problem}.`);
+    return order.perKey(network.podSandboxId, async () => {
+      try {
+        const isBegun = (await beginAttempt(network.podSandboxId)) || first?.hasActed() === true;
+        if (isBegun) await chain.del(network, null, inForce(network), signal);
+        const { result, ips } = await startsFirst.add(() => chain.add(network, signal, isBegun ? null : first));
         return { ips: orderIps(ips, options.ipPreference), result };
-      });
-    },
+      } finally {
+        first?.drop();
+      }
+    });
+  };
+
+  /** The first plugin waits until the pod's namespace is there. */
+  const getReadyToAttach: Perform<'AttachNetwork'>['getReady'] = (effect, signal) => {
+    const first = identifierProblem(effect.network) === null ? chain.startFirst(effect.network, signal) : null;
+    return first && { perform: (context) => attach(effect, context, first), drop: first.drop };
+  };
+
+  const effects: CniAdapter['effects'] = {
+    AttachNetwork: Object.assign(
+      (effect: EffectOf<'AttachNetwork'>, context: EffectContext) => attach(effect, context, null),
+      { getReady: getReadyToAttach },
+    ),
     DetachNetwork: async ({ network, result }, { signal }) => {
       // No plugin was ever run with such identifiers: AttachNetwork refuses them.
       if (identifierProblem(network) !== null) return {};

@@ -1,7 +1,8 @@
 /**
  * Runs a network's plugins in their order (CNI 1.1, section 3): ADD with prevResult from plugin to plugin, DEL
  * backwards and past failures, CHECK, GC and STATUS. The next one is started while one runs, and waits for its request
- * (docs/decisions/plugins-wait.md). Names plugin, network and pod in every failure. Must not remember anything between calls.
+ * (docs/decisions/plugins-wait.md); the first may have been started before. Names plugin, network and pod in every failure.
+ * Must not remember anything between calls.
  */
 import type { CniConfList, CniPluginConf, PodNetwork } from '../../domain/model/cni.ts';
 import { FailureError } from '../../domain/model/errors.ts';
@@ -30,7 +31,10 @@ export interface Attachment {
 }
 
 export interface Chain {
-  readonly add: (network: PodNetwork, signal: AbortSignal) => Promise<AddResult>;
+  /** Starts the first plugin of an ADD, which waits; null: there is none. The pod's namespace need not be there yet. */
+  readonly startFirst: (network: PodNetwork, signal: AbortSignal) => StartedPlugin | null;
+  /** `first`: its first plugin, where that waits already. */
+  readonly add: (network: PodNetwork, signal: AbortSignal, first: StartedPlugin | null) => Promise<AddResult>;
   /**
    * Where ADD never ended well and a plugin is not installed, `inForce` takes the place of the configuration that named
    * it: whatever an administrator mended, the pod could not go otherwise.
@@ -118,8 +122,9 @@ const createRow =
     row: Row,
     requestOf: (plugin: CniPluginConf) => object,
     heard: (outcome: PluginOutcome, plugin: CniPluginConf) => void,
+    first: StartedPlugin | null = null,
   ): Promise<void> => {
-    const ahead: StartedPlugin[] = [];
+    const ahead: StartedPlugin[] = first === null ? [] : [first];
     const start = ({ type }: CniPluginConf): StartedPlugin => startPlugin({ ...row, plugin: type });
     try {
       for (const [at, plugin] of plugins.entries()) {
@@ -137,10 +142,18 @@ const createRow =
     }
   };
 
+const createStartFirst =
+  (startPlugin: StartPlugin): Chain['startFirst'] =>
+  (network, signal) => {
+    const plugin = network.confList.plugins[0]?.type;
+    const attachment = attachmentEnv(network, network.netnsPath);
+    return plugin === undefined ? null : startPlugin({ command: 'ADD', attachment, signal, plugin });
+  };
+
 export const createChain = (startPlugin: StartPlugin, callsAt: CallsAt): Chain => {
   const inRow = createRow(startPlugin);
 
-  const add = async (network: PodNetwork, signal: AbortSignal): Promise<AddResult> => {
+  const add = async (network: PodNetwork, signal: AbortSignal, first: StartedPlugin | null): Promise<AddResult> => {
     const { confList, netnsPath, ifName } = network;
     if (!(await isNetns(netnsPath, callsAt))) {
       throw failure('ADD', confList.name, network, [`${netnsPath} is no network namespace`]);
@@ -160,6 +173,7 @@ export const createChain = (startPlugin: StartPlugin, callsAt: CallsAt): Chain =
           throw failure('ADD', confList.name, network, [problem]);
         }
       },
+      first,
     );
     const last = results.at(-1);
     if (last === undefined || last.ips.length === 0) {
@@ -243,5 +257,5 @@ export const createChain = (startPlugin: StartPlugin, callsAt: CallsAt): Chain =
     return problems.length === 0 ? null : failure('STATUS', confList.name, null, problems).message;
   };
 
-  return { add, del, check, gc, status };
+  return { startFirst: createStartFirst(startPlugin), add, del, check, gc, status };
 };

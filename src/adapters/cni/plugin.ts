@@ -38,11 +38,13 @@ export interface PluginCall {
   readonly signal?: AbortSignal;
 }
 
-/** A plugin that is there, or is being started, and has not been told what to do. One of the two has to be called, once. */
+/** A plugin that is there, or is being started, and has not been told what to do. It has to be run once, or dropped. */
 export interface StartedPlugin {
   /** `request` goes to its stdin, as JSON. Resolves with how it went; rejects only when the call's signal aborted it. */
   readonly run: (request: object) => Promise<PluginOutcome>;
-  /** Nothing is asked of it: it is killed. */
+  /** It has ended and was not told anything: whatever it did, it did by itself. */
+  readonly hasActed: () => boolean;
+  /** Nothing is asked of it: it is killed. Does nothing once it was run. */
   readonly drop: () => void;
 }
 
@@ -94,6 +96,7 @@ export const createStartPlugin = ({
   const outcomeOf = async (
     { command, plugin, attachment, signal }: PluginCall,
     input: Promise<Uint8Array>,
+    onStarted: () => void,
   ): Promise<PluginOutcome> => {
     let run: Awaited<ReturnType<Spawner['run']>>;
     try {
@@ -104,6 +107,7 @@ export const createStartPlugin = ({
         env: { ...baseEnv, CNI_COMMAND: command, ...attachment },
         cwd: '/',
         input,
+        onStarted,
         timeoutMs,
         finishMs: FINISH_MS,
         outputBytesMax: OUTPUT_BYTES_MAX,
@@ -128,14 +132,25 @@ export const createStartPlugin = ({
 
   return (call) => {
     const { promise: input, resolve, reject } = Promise.withResolvers<Uint8Array>();
-    const outcome = outcomeOf(call, input);
-    // Whoever drops it, or was told of another one's failure, does not hear of its own.
-    for (const unheard of [input, outcome]) unheard.catch(() => undefined);
+    let state: 'starting' | 'waiting' | 'acted' | 'told' = 'starting';
+    const outcome = outcomeOf(call, input, () => {
+      if (state === 'starting') state = 'waiting';
+    });
+    outcome.then(
+      () => {
+        if (state === 'waiting') state = 'acted';
+      },
+      // Whoever drops it, or was told of another one's failure, does not hear of its own.
+      () => undefined,
+    );
+    input.catch(() => undefined);
     return {
       run: (request) => {
+        state = 'told';
         resolve(Buffer.from(JSON.stringify(request)));
         return outcome;
       },
+      hasActed: () => state === 'acted',
       drop: () => reject(interrupted(call.command, call.plugin)),
     };
   };

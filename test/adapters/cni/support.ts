@@ -24,7 +24,7 @@ import { pooledFiles } from '../../../src/platform/linux/files.ts';
 const run = promisify(execFile);
 
 /** Where the reference plugins are: Debian's directory, or another one for another version of them. */
-const PLUGIN_DIR = process.env.CNI_PLUGIN_DIR ?? '/usr/lib/cni';
+export const PLUGIN_DIR = process.env.CNI_PLUGIN_DIR ?? '/usr/lib/cni';
 
 type Run = Pick<Spawner, 'run'>;
 
