@@ -11,7 +11,7 @@ export interface SoundPage {
   readonly records: number;
   /** The records of a type that was asked for. */
   readonly told: readonly { readonly seq: number; readonly type: string; readonly body: string }[];
-  /** Of a record of the page, in hex. */
+  /** Of a record of the page, in hex, until the next page is asked for. */
   readonly hashOf: (seq: number) => string;
 }
 
@@ -48,6 +48,8 @@ export const createSoundPages = (db: Db, names: ReadonlyMap<number, string>, isT
     )
     .raw();
   let buffer = Buffer.allocUnsafe(16 * 1024);
+  // Used for every page: what is taken anew for each, others would notice when it is cleared up.
+  let [stored, computed]: readonly [Buffer, Buffer] = [Buffer.alloc(0), Buffer.alloc(0)];
 
   /** What body_hash is taken over; null: no record can have been stored like this. */
   const encodingOf = (row: Row): Uint8Array | null => {
@@ -66,9 +68,10 @@ export const createSoundPages = (db: Db, names: ReadonlyMap<number, string>, isT
   return (fromSeq: number, toSeq: number, previousHash: string): SoundPage | null => {
     const rows = select.all(fromSeq, toSeq);
     if (rows.length !== toSeq - fromSeq + 1) return null;
+    const bytes = rows.length * ROW_BYTES;
+    if (stored.length < bytes) [stored, computed] = [Buffer.alloc(bytes), Buffer.alloc(bytes)];
     // Compared all at once: a text or a Buffer for each hash would take longer than hashing.
-    const stored = Buffer.from(rows.map((row) => row[12]).join(''), 'hex');
-    const computed = Buffer.allocUnsafe(rows.length * ROW_BYTES);
+    const storedBytes = stored.write(rows.map((row) => row[12]).join(''), 'hex');
     const chain = createChain(Buffer.from(previousHash, 'hex'));
     const told: { seq: number; type: string; body: string }[] = [];
     let at = 0;
@@ -83,7 +86,7 @@ export const createSoundPages = (db: Db, names: ReadonlyMap<number, string>, isT
       const type = names.get(typeId);
       if (type !== undefined && isTold(type)) told.push({ seq, type, body });
     }
-    if (!computed.equals(stored)) return null;
+    if (storedBytes !== bytes || stored.compare(computed, 0, bytes, 0, bytes) !== 0) return null;
     return {
       records: rows.length,
       told,
