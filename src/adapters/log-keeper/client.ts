@@ -44,7 +44,10 @@ export interface LogKeeperOptions {
 const interrupted = (): FailureError =>
   new FailureError('Interrupted', 'The daemon has let go of its log keeper, for it is ending.');
 
-/** Holds on to FIFOs without reading: what is in them is not lost while no keeper has them open. */
+/**
+ * Holds on to FIFOs without reading: what is in them is not lost while no keeper has them open, and nobody who opens them for
+ * writing waits for a reader that never comes.
+ */
 const holdFifos = async (files: Files, { stdoutFifo, stderrFifo }: KeptOutput): Promise<readonly number[]> => {
   const paths = stderrFifo === null ? [stdoutFifo] : [stdoutFifo, stderrFifo];
   const opened = await Promise.allSettled(paths.map((path) => files.callsAt(path).open(path, HOLD_FLAGS)));
@@ -65,6 +68,9 @@ const createKnownOutputs = (files: Files) => {
     if (!holds.has(request.containerId)) holds.set(request.containerId, holdFifos(files, request));
   };
 
+  /** Its FIFOs stay held. */
+  const refuse = (containerId: string): void => void known.delete(containerId);
+
   const forget = async (containerId: string): Promise<void> => {
     known.delete(containerId);
     const held = holds.get(containerId);
@@ -73,7 +79,9 @@ const createKnownOutputs = (files: Files) => {
     for (const hold of (await held) ?? []) closeDescriptor(hold);
   };
 
-  return { known, remember, forget };
+  const forgetAll = (): Promise<unknown> => Promise.all([...holds.keys()].map(forget));
+
+  return { known, remember, refuse, forget, forgetAll };
 };
 
 type KnownOutputs = ReturnType<typeof createKnownOutputs>;
@@ -151,7 +159,7 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
   const { stateDir, spawner, lineBytesMax, log, tell } = options;
   const directory = { dir: join(stateDir, 'log-keeper'), spawner, report: log };
   const outputs = createKnownOutputs(options.files);
-  const { known, remember, forget } = outputs;
+  const { known, remember, refuse, forget, forgetAll } = outputs;
   const disconnected = new AbortController();
 
   const connect = async (): Promise<FoundKeeper> => {
@@ -217,7 +225,7 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
       try {
         await ask({ op: 'open', isNew, ...request }, REQUEST_TIMEOUT_MS);
       } catch (error) {
-        if (isNew) await forget(request.containerId);
+        if (isNew) refuse(request.containerId);
         throw error;
       }
     },
@@ -227,6 +235,8 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
       if (request !== undefined) known.set(containerId, { ...request, logPath });
     },
     close: async (containerId, timeoutMs) => {
+      // Nothing is read from FIFOs that are held for one that was refused, whether there is a keeper to ask or not.
+      if (!known.has(containerId)) await forget(containerId);
       await ask({ op: 'close', containerId, timeoutMs }, timeoutMs + REQUEST_TIMEOUT_MS);
       await forget(containerId);
     },
@@ -241,7 +251,7 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
     list: async () => parseIds(await ask({ op: 'list' }, REQUEST_TIMEOUT_MS)),
     disconnect: () => {
       disconnected.abort(interrupted());
-      void Promise.all([...known.keys()].map(forget));
+      void forgetAll();
       void current.then(
         ({ connection }) => {
           connection.request({ op: 'bye' }, REQUEST_TIMEOUT_MS).catch(() => undefined);

@@ -27,7 +27,10 @@ export type LogKeeperNews = Extract<Observation, { kind: 'LogKeeperStarted' | 'L
 export interface LogKeeper {
   readonly pid: number;
   readonly startTicks: string;
-  /** Resolves once the FIFOs are open for reading, so that a shim may open them. Doing it again changes nothing. */
+  /**
+   * Resolves once the FIFOs are open for reading, so that a shim may open them. Doing it again changes nothing. When it rejects,
+   * nothing is read, and no shim waits for a reader until `close`.
+   */
   readonly open: (request: OpenLogRequest) => Promise<void>;
   /** Opens the log file anew at its path (rotation): what was written before stays in the old file, nothing after. */
   readonly reopen: (containerId: string, logPath: string) => Promise<void>;
