@@ -290,7 +290,7 @@ export const createReader = (db: Db): JournalReader => {
   const byCall = db.prepare<[number], { seq: number; stream: number | string }>(
     'SELECT seq, stream FROM records WHERE call = ? ORDER BY seq',
   );
-  // What a history is made of is looked up one by one, by the thousand.
+  // What a history is made of is looked up one by one, by the thousand; as a page, since that is what hides what a level does not show.
   const bySeq = prepareRaw(`SELECT ${recordColumns} FROM records WHERE seq = ? AND at IS NOT NULL`);
   let window = windowMin;
 

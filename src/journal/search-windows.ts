@@ -17,12 +17,11 @@ export interface MarkedWindow extends Window {
 }
 
 interface WindowSearch {
-  readonly path: string;
   readonly rules: readonly MarkRule[];
   readonly windows: readonly Window[];
 }
 
-export interface SearchTask extends Omit<WindowSearch, 'path'> {
+export interface SearchTask extends WindowSearch {
   /** A number of 32 bits: the index of the next window that nobody has taken. */
   readonly untaken: SharedArrayBuffer;
 }
@@ -96,12 +95,12 @@ const isForThreads = (rules: readonly MarkRule[]): boolean => rules.every(({ all
 
 /**
  * @param marked  searches a stretch on this thread
- * @param startedHelper  null: one is started behind the first window, if anybody asks on
+ * @param help  for so many records, behind the first window if anybody asks on; null: this thread searches alone
  */
 export async function* searchWindows(
-  { path, rules, windows }: WindowSearch,
+  { rules, windows }: WindowSearch,
   marked: (rules: readonly MarkRule[], fromSeq: number, toSeq: number) => readonly Mark[],
-  startedHelper: SearchHelper | null,
+  help: (records: number) => SearchHelper | null,
 ): AsyncGenerator<MarkedWindow, void> {
   const task: SearchTask = { rules, windows, untaken: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT) };
   const take = takerOf(task);
@@ -110,14 +109,12 @@ export async function* searchWindows(
     const window = windows[index];
     return window === undefined ? [] : marked(rules, window.fromSeq, window.toSeq);
   };
-  let helper = startedHelper;
-  const begin = (): void => helper?.begin(task, ({ index, marks }) => found.set(index, marks));
-  begin();
+  let helper: SearchHelper | null = null;
   try {
     for (const [index, window] of windows.entries()) {
-      if (index === 1 && helper === null && isForThreads(rules)) {
-        helper = helpSearch(path, recordsIn(windows.slice(1)));
-        begin();
+      if (index === 1 && isForThreads(rules)) {
+        helper = help(recordsIn(windows.slice(1)));
+        helper?.begin(task, ({ index: at, marks }) => found.set(at, marks));
       }
       while (!found.has(index)) {
         const mine = take();

@@ -6,7 +6,7 @@ import type { Db } from './connect.ts';
 import type { NameReader } from './names.ts';
 import { type RawRecord, recordColumns } from './raw-record.ts';
 import { allOfSql, allOfValues, type BodyTests, type Mark, type MarkRule, marksOf, marksOfCalls } from './marks.ts';
-import { type MarkedWindow, searchWindows, type Window } from './search-windows.ts';
+import { helpSearch, type MarkedWindow, searchWindows, type Window } from './search-windows.ts';
 import type { JournalRecord } from './types.ts';
 
 /** What streams of objects tell first, the making of what they are about, or whenever it was made anew. */
@@ -46,7 +46,7 @@ export interface Search {
   readonly markedOf: (streams: readonly string[], fromSeq: number, toSeq: number) => Mark[];
   /** Those that are marked of all that was recorded on behalf of these calls, by the index on calls. */
   readonly markedOfCalls: (rules: readonly MarkRule[], calls: readonly number[]) => Mark[];
-  /** Calls that began in a stretch and of which it tells little, or not all; by the index on calls alone. */
+  /** Calls that began in a stretch and of which it tells little, or not all; by the index on calls, and what is near behind it. */
   readonly callsOfFew: (recordsMax: number, fromSeq: number, toSeq: number) => CallOfFew[];
   /** Calls that began in a stretch and have recorded more on their own streams than that they began and ended. */
   readonly callsWithAsides: (fromSeq: number, toSeq: number) => number[];
@@ -112,6 +112,14 @@ const callsGoingOn = (db: Db, fromSeq: number, toSeq: number): number[] => {
     .all(toSeq, fromSeq, toSeq);
 };
 
+const callsWithFew = (db: Db, recordsMax: number, fromSeq: number, toSeq: number): number[] =>
+  db
+    .prepare<[number, number, number], number>(
+      'SELECT call FROM records WHERE call >= ? AND call <= ? GROUP BY call HAVING count(*) <= ?',
+    )
+    .pluck()
+    .all(fromSeq, toSeq, recordsMax);
+
 /** Finds records by what they are about, where no seq is known. */
 export const createSearch = (db: Db, names: NameReader, decode: (row: RawRecord) => JournalRecord): Search => {
   const beginning = db
@@ -119,15 +127,11 @@ export const createSearch = (db: Db, names: NameReader, decode: (row: RawRecord)
       `SELECT name FROM names WHERE name >= ? AND name < ? ORDER BY name LIMIT ${streamsMax}`,
     )
     .pluck();
-  const callsWithFew = db
-    .prepare<[number, number, number], number>(
-      'SELECT call FROM records WHERE call >= ? AND call <= ? GROUP BY call HAVING count(*) <= ?',
-    )
-    .pluck();
   const marked: Search['marked'] = (rules, fromSeq, toSeq) => marksOf(db, names, rules, fromSeq, toSeq);
   return {
     marked,
-    markedWindows: (rules, windows) => searchWindows({ path: db.name, rules, windows }, marked, null),
+    markedWindows: (rules, windows) =>
+      searchWindows({ rules, windows }, marked, (records) => helpSearch(db.name, records)),
     streamsIn: (fromSeq, toSeq) =>
       db
         .prepare<[number, number], number>(
@@ -140,7 +144,7 @@ export const createSearch = (db: Db, names: NameReader, decode: (row: RawRecord)
     markedOfCalls: (rules, calls) => marksOfCalls(db, names, rules, calls),
     callsOfFew: (recordsMax, fromSeq, toSeq) => {
       const goingOn = new Set(callsGoingOn(db, fromSeq, toSeq));
-      const few = recordsMax === 0 ? [] : callsWithFew.all(fromSeq, toSeq, recordsMax);
+      const few = recordsMax === 0 ? [] : callsWithFew(db, recordsMax, fromSeq, toSeq);
       return [
         ...few.filter((call) => !goingOn.has(call)).map((call) => ({ call, goesOn: false })),
         ...Array.from(goingOn, (call) => ({ call, goesOn: true })),

@@ -36,7 +36,7 @@ describe('a search on two threads', () => {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, eachMs);
       return reader.marked(...range);
     };
-    const found = await Array.fromAsync(searchWindows({ path, rules, windows }, marked, helper));
+    const found = await Array.fromAsync(searchWindows({ rules, windows }, marked, () => helper));
     const expected = windows.map((window) => ({
       ...window,
       marks: reader.marked(rules, window.fromSeq, window.toSeq),
