@@ -23,6 +23,7 @@ import {
   CLAIM_MS,
   callsWaitingFor,
   emit,
+  ensureTimer,
   OK,
   request,
   retryDelayMs,
@@ -322,8 +323,7 @@ function owe(turn: Turn, container: Container): void {
   // A pod that could not be restored goes after its containers.
   if (pod?.goal === 'undo' && rulesOf(turn.state) >= 6)
     answer(turn, podStream, CREATIONS, refused(pod.failure ?? failure));
-  if (!hasTimer(turn.state, stream, 'retry'))
-    setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(container.undoFailures)));
+  ensureTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(container.undoFailures)));
 }
 
 /** Stops a container because its pod is being stopped. */
@@ -380,12 +380,11 @@ export function afterKill(turn: Turn, containerId: string, failure: Failure | un
     answer(turn, stream, ['StopContainer', 'RemoveContainer'], refused(failure));
     answer(turn, sandboxStream(container.podSandboxId), ['StopPodSandbox', 'RemovePodSandbox'], refused(failure));
     // Whoever wants it gone will ask again; a removal that nobody repeats is repeated here.
-    if (container.goal !== 'run' && !hasTimer(turn.state, stream, 'retry'))
-      setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(1)));
+    if (container.goal !== 'run') ensureTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(1)));
     if (isUnanswered(failure) && rulesOf(turn.state) >= 3) askShimForExit(turn, container.podSandboxId);
     return;
   }
-  if ((alreadyGone || stopOf(container)?.killSignal === SIGKILL) && !hasTimer(turn.state, stream, 'exit'))
-    setTimer(turn, stream, 'exit', afterMs(turn, alreadyGone ? GONE_EXIT_OVERDUE_MS : EXIT_OVERDUE_MS));
+  if (alreadyGone || stopOf(container)?.killSignal === SIGKILL)
+    ensureTimer(turn, stream, 'exit', afterMs(turn, alreadyGone ? GONE_EXIT_OVERDUE_MS : EXIT_OVERDUE_MS));
   advanceContainer(turn, containerId);
 }

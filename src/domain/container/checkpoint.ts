@@ -13,9 +13,9 @@ import {
   callBehind,
   complete,
   emit,
+  ensureTimer,
   OK,
   request as requestEffects,
-  setTimer,
   type Turn,
 } from '../deciding/turn.ts';
 import { isAskingShim } from './contact.ts';
@@ -97,7 +97,5 @@ export function advanceCheckpoint(turn: Turn, { id, checkpoint }: Container): vo
 
 /** A container that stays frozen is of no use to anybody, so that it is tried until it has gone. */
 export function afterEndCheckpoint(turn: Turn, containerId: string, failure: Failure | undefined): void {
-  const stream = containerStream(containerId);
-  if (failure !== undefined && !hasTimer(turn.state, stream, 'retry'))
-    setTimer(turn, stream, 'retry', afterMs(turn, RETRY_MS));
+  if (failure !== undefined) ensureTimer(turn, containerStream(containerId), 'retry', afterMs(turn, RETRY_MS));
 }

@@ -3,7 +3,7 @@
  * sessions themselves, which are calls of their own so that a record says who, what, how long and how much. Their bytes
  * are nowhere in here.
  */
-import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
+import { openEffectsOn } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';
 import type { OciArg } from '../model/oci.ts';
 import { checkWords } from '../oci/checks.ts';
@@ -11,7 +11,7 @@ import { failureIn } from '../oci/refuse.ts';
 import { type RequestOf, containerStream, type EffectEnded, type Intent } from '../model/records.ts';
 import type { WantedStreams } from '../model/streams.ts';
 import type { Container, OpenCall } from '../model/state.ts';
-import { afterMs, complete, emit, OK, request as requestEffects, setTimer, type Turn } from '../deciding/turn.ts';
+import { afterMs, complete, emit, ensureTimer, OK, request as requestEffects, type Turn } from '../deciding/turn.ts';
 import { contactOf, isAskingShim, isUnanswered } from './contact.ts';
 import { containerStateOf, isCreated, isRunning, notFound, runOf } from '../model/container-state.ts';
 import { refused, succeeded } from '../model/result.ts';
@@ -157,7 +157,7 @@ export function afterEndExec(turn: Turn, containerId: string, failure: Failure |
   const container = turn.state.containers.get(containerId);
   const stream = containerStream(containerId);
   if (failure === undefined || container === undefined || !isRunning(container)) return;
-  if (!hasTimer(turn.state, stream, 'retry')) setTimer(turn, stream, 'retry', afterMs(turn, END_RETRY_MS));
+  ensureTimer(turn, stream, 'retry', afterMs(turn, END_RETRY_MS));
 }
 
 /** Does so: at its shim, when that answers. Otherwise the shim's next answer leads to it. */

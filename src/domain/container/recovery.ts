@@ -1,6 +1,5 @@
 /** What the containers of a pod learn when its shim was asked anew: after a restart, or when an exit was overdue. */
-import { hasTimer } from '../deciding/open-effects.ts';
-import { afterMs, setTimer, type Turn } from '../deciding/turn.ts';
+import { afterMs, ensureTimer, type Turn } from '../deciding/turn.ts';
 import { isExitPending, isStartInDoubt, stopOf } from '../model/container-state.ts';
 import type { EffectResults } from '../model/effects.ts';
 import { containerStream } from '../model/records.ts';
@@ -50,11 +49,10 @@ function afterMute(turn: Turn, container: Container, silences: number): void {
 
 /** Of one that was killed: the shim may have been asked too soon, since a clock that was set forward makes an exit overdue at once. */
 function awaitExit(turn: Turn, container: Container): void {
-  const stream = containerStream(container.id);
   const stop = stopOf(container);
   const isKilled = stop?.kill === 'done' && stop.killSignal === SIGKILL;
-  if (rulesOf(turn.state) >= 10 && isKilled && !hasTimer(turn.state, stream, 'exit'))
-    setTimer(turn, stream, 'exit', afterMs(turn, EXIT_OVERDUE_MS));
+  if (rulesOf(turn.state) >= 10 && isKilled)
+    ensureTimer(turn, containerStream(container.id), 'exit', afterMs(turn, EXIT_OVERDUE_MS));
 }
 
 function afterAnswer(turn: Turn, container: Container, task: ObservedTask | undefined): void {

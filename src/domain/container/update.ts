@@ -22,8 +22,8 @@ import {
   callsWaitingFor,
   complete,
   emit,
+  ensureTimer,
   OK,
-  setTimer,
   type Turn,
   wake,
 } from '../deciding/turn.ts';
@@ -240,5 +240,5 @@ function completeUpdate(turn: Turn, containerId: string, call: OpenCall): void {
 function tryLater(turn: Turn, containerId: string, failure: Failure): void {
   const stream = containerStream(containerId);
   answer(turn, stream, ['UpdateContainerResources'], refused(failure));
-  if (!hasTimer(turn.state, stream, 'retry')) setTimer(turn, stream, 'retry', afterMs(turn, RETRY_MS));
+  ensureTimer(turn, stream, 'retry', afterMs(turn, RETRY_MS));
 }

@@ -10,6 +10,7 @@ import { containerExitOf } from '../model/container-state.ts';
 import type { NodeState, OpenCall, OpenEffect } from '../model/state.ts';
 import type { Int64 } from '../model/cri.ts';
 import { succeeded } from '../model/result.ts';
+import { hasTimer } from './open-effects.ts';
 
 export type Evolve = (state: NodeState, record: Sequenced) => void;
 
@@ -98,6 +99,11 @@ export const afterMs = (turn: Turn, delayMs: number): Int64 =>
 
 export function setTimer(turn: Turn, stream: string, purpose: TimerPurpose, dueAtNs: Int64): void {
   request(turn, stream, { kind: 'WaitUntil', dueAtNs, purpose });
+}
+
+/** Unless one for this is set on the stream: then that stays. */
+export function ensureTimer(turn: Turn, stream: string, purpose: TimerPurpose, dueAtNs: Int64): void {
+  if (!hasTimer(turn.state, stream, purpose)) setTimer(turn, stream, purpose, dueAtNs);
 }
 
 const RETRY_MS_MIN = 1_000;

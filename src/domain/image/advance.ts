@@ -11,7 +11,7 @@
  * after and again after each start until it has ended: of what the end of the node takes before, nothing is believed.
  */
 import { refused, succeeded } from '../model/result.ts';
-import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
+import { openEffectsOn } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';
 import { isDoubted } from '../model/journal-doubt.ts';
 import { imageIdsOf, imageIdsOfPod } from './mounted.ts';
@@ -23,10 +23,10 @@ import {
   afterMs,
   answer,
   emit,
+  ensureTimer,
   request,
   requestFor,
   retryDelayMs,
-  setTimer,
   type Turn,
   wake,
 } from '../deciding/turn.ts';
@@ -150,8 +150,7 @@ export function afterDelete(turn: Turn, imageId: string, failure: Failure | unde
   const stream = imageStream(imageId);
   if (image !== undefined && image.removing) {
     if (failure === undefined) emit(turn, stream, { type: 'image.removed', body: {} });
-    else if (!hasTimer(turn.state, stream, 'retry'))
-      setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(image.undoFailures)));
+    else ensureTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(image.undoFailures)));
   }
   startWaitingFetches(turn);
   for (const other of turn.state.images.values()) if (other.removing) wake(turn, imageStream(other.id));
@@ -165,8 +164,7 @@ export function afterSync(turn: Turn, imageId: string, failure: Failure | undefi
   const isLost = failure?.reason === 'ImageInvalid' && !isDoubted(turn.state);
   if (isLost && !image.removing) emit(turn, stream, { type: 'image.removing', body: {} });
   if (failure === undefined || isLost || image.removing) return wake(turn, stream);
-  if (!hasTimer(turn.state, stream, 'retry'))
-    setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(image.undoFailures)));
+  ensureTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(image.undoFailures)));
 }
 
 /** Calls that wait for content to be deleted before anything is fetched for them. */

@@ -1,8 +1,7 @@
 /** Timers after which what nobody asked for is undone (C5), for what a start found. */
-import { hasTimer } from '../deciding/open-effects.ts';
 import { containerStream, sandboxStream } from '../model/records.ts';
 import type { Container, PodSandbox } from '../model/state.ts';
-import { afterMs, CLAIM_MS, setTimer, type Turn } from '../deciding/turn.ts';
+import { afterMs, CLAIM_MS, ensureTimer, type Turn } from '../deciding/turn.ts';
 import { isDoubted } from '../model/journal-doubt.ts';
 import { rulesOf } from '../model/rules.ts';
 
@@ -18,6 +17,5 @@ export function waitForClaimOfContainer(turn: Turn, { id, goal, phase }: Contain
 
 /** What nobody asks for again is undone: not while what was asked for may be missing from the journal. */
 function setClaimTimer(turn: Turn, stream: string): void {
-  if (isDoubted(turn.state) || hasTimer(turn.state, stream, 'claim')) return;
-  setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+  if (!isDoubted(turn.state)) ensureTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
 }

@@ -9,7 +9,6 @@ import { askShimForExit } from '../container/contact.ts';
 import { waitingForDeletion } from '../image/advance.ts';
 import { recordUpdate } from '../container/update.ts';
 import { writeExit, writeStart } from '../container/starts-and-exits.ts';
-import { hasTimer } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';
 import { markLost } from '../pod-sandbox/advance.ts';
 import {
@@ -29,6 +28,7 @@ import {
   callBehind,
   CLAIM_MS,
   complete,
+  ensureTimer,
   request,
   retryDelayMs,
   setTimer,
@@ -77,8 +77,7 @@ export function afterFailedTurn(turn: Turn, { stream, body }: Failed): void {
 /** What the effect was to be followed by in time. One that is looked for every two minutes loops no node. */
 function goOnWaiting(turn: Turn, stream: string): void {
   const intent = turn.ended?.intent;
-  const exitIsAwaited = intent?.kind === 'KillTask' && !hasTimer(turn.state, stream, 'exit');
-  if (exitIsAwaited) setTimer(turn, stream, 'exit', afterMs(turn, EXIT_OVERDUE_MS));
+  if (intent?.kind === 'KillTask') ensureTimer(turn, stream, 'exit', afterMs(turn, EXIT_OVERDUE_MS));
   if (intent?.kind !== 'WaitUntil') return;
   if (intent.purpose === 'claim') setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
   if (intent.purpose === 'exit') askShim(turn, stream);
@@ -134,8 +133,7 @@ function lookAgain(turn: Turn, streams: readonly string[]): void {
   const hasThrownToo = ended?.intent.kind === 'WaitUntil' && ended.intent.purpose === 'retry';
   if (hasThrownToo && rulesOf(state) < 3) return;
   const delayMs = hasThrownToo ? LOOK_MS : retryDelayMs(1);
-  for (const stream of streams)
-    if (!hasTimer(state, stream, 'retry')) setTimer(turn, stream, 'retry', afterMs(turn, delayMs));
+  for (const stream of streams) ensureTimer(turn, stream, 'retry', afterMs(turn, delayMs));
 }
 
 /** The object itself, and those that may wait for it. */

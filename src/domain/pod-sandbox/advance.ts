@@ -10,7 +10,6 @@
  * Undo goes on past failures; what failed is owed, is tried again, and keeps the sandbox visible (C6).
  */
 import { removeContainerOf, stopContainerOf } from '../container/advance.ts';
-import { hasTimer } from '../deciding/open-effects.ts';
 import { isAcquired, isClear } from '../deciding/step-states.ts';
 import { mayHaveTask } from '../model/container-state.ts';
 import type { Failure } from '../model/errors.ts';
@@ -28,9 +27,10 @@ import { containersOf, type NodeState, type PodSandbox, type StepState } from '.
 import {
   afterMs,
   answer,
-  CLAIM_MS,
   callsWaitingFor,
+  CLAIM_MS,
   emit,
+  ensureTimer,
   OK,
   request,
   retryDelayMs,
@@ -232,8 +232,7 @@ function finish(turn: Turn, sandbox: PodSandbox): void {
   const failure = sandbox.owedFailure;
   answer(turn, stream, ['StopPodSandbox', 'RemovePodSandbox'], refused(failure));
   answer(turn, stream, CREATIONS, refused(sandbox.failure ?? failure));
-  if (!hasTimer(turn.state, stream, 'retry'))
-    setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(sandbox.undoFailures)));
+  ensureTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(sandbox.undoFailures)));
 }
 
 /**
@@ -262,7 +261,6 @@ export function afterPauseKill(turn: Turn, podSandboxId: string): void {
 /** Of a pause task that was killed: its shim is asked when its exit stays away. */
 export function awaitPauseExit(turn: Turn, podSandboxId: string): void {
   const sandbox = turn.state.sandboxes.get(podSandboxId);
-  const stream = sandboxStream(podSandboxId);
-  if (sandbox?.kill === 'done' && sandbox.taskExit === null && !hasTimer(turn.state, stream, 'exit'))
-    setTimer(turn, stream, 'exit', afterMs(turn, EXIT_OVERDUE_MS));
+  if (sandbox?.kill === 'done' && sandbox.taskExit === null)
+    ensureTimer(turn, sandboxStream(podSandboxId), 'exit', afterMs(turn, EXIT_OVERDUE_MS));
 }

@@ -10,7 +10,7 @@ import { type Refused, refused, type Result, succeeded } from '../model/result.t
 import { failureIn } from '../oci/refuse.ts';
 import { type RequestOf, containerStream, type EffectEnded, type Intent, sandboxStream } from '../model/records.ts';
 import { type Container, containersOf, type NodeState, type OpenCall, type PodSandbox } from '../model/state.ts';
-import { afterMs, complete, emit, request as requestEffects, setTimer, type Turn, wake } from '../deciding/turn.ts';
+import { afterMs, complete, emit, ensureTimer, request as requestEffects, type Turn, wake } from '../deciding/turn.ts';
 
 type CheckpointRequest = RequestOf<'CheckpointPod'>;
 
@@ -78,6 +78,5 @@ export function afterPodCheckpoint(turn: Turn, podSandboxId: string, outcome: Ef
   if (intent.kind === 'CheckpointPod' || intent.kind === 'EndPodCheckpoint')
     for (const id of intent.containerIds) wake(turn, containerStream(id));
   if (outcome.kind === 'CheckpointPod') return afterCheckpoint(turn, outcome);
-  if (outcome.failure !== undefined && !hasTimer(turn.state, stream, 'retry'))
-    setTimer(turn, stream, 'retry', afterMs(turn, RETRY_MS));
+  if (outcome.failure !== undefined) ensureTimer(turn, stream, 'retry', afterMs(turn, RETRY_MS));
 }

@@ -7,13 +7,13 @@
  */
 import { hasShim, prepareShim } from '../deciding/launch.ts';
 import { failStart } from '../container/launch.ts';
-import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
+import { openEffectsOn } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';
 import { containerStream, sandboxStream } from '../model/records.ts';
 import { mayHaveTask, waitsToStart } from '../model/container-state.ts';
 import { rulesOf } from '../model/rules.ts';
 import { containersOf, type Container, type PodSandbox } from '../model/state.ts';
-import { afterMs, request, retryDelayMs, setTimer, type Turn, wake } from '../deciding/turn.ts';
+import { afterMs, ensureTimer, request, retryDelayMs, type Turn, wake } from '../deciding/turn.ts';
 
 /** Called for a pod that is being made: the pod is ready without it, and none the worse when it fails. */
 export function startShimAhead(turn: Turn, sandbox: PodSandbox): void {
@@ -41,9 +41,7 @@ export function advanceShim(turn: Turn, sandbox: PodSandbox): void {
     }
     case 'owed': {
       if (rulesOf(turn.state) >= 3) failStartsBehind(turn, sandbox, containers);
-      const stream = sandboxStream(id);
-      if (!hasTimer(turn.state, stream, 'retry'))
-        setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(sandbox.undoFailures)));
+      ensureTimer(turn, sandboxStream(id), 'retry', afterMs(turn, retryDelayMs(sandbox.undoFailures)));
       return;
     }
     case 'doing':
