@@ -112,16 +112,18 @@ const createHasher = (): ((record: JournalRecord) => string) => {
   };
 };
 
-/**
- * @param wanted  seqs whose hash the caller wants to compare with something
- * @param onPage  is told after each page how many records were checked so far
- */
-export const checkChain = (
-  db: Db,
-  stretch: Stretch,
-  wanted: ReadonlySet<number>,
-  onPage: (records: number) => void = () => {},
-): ChainPart => {
+/** What else the caller wants of a stretch. */
+export interface ChainOptions {
+  /** Seqs whose hash is to be compared with something. */
+  readonly wanted?: ReadonlySet<number>;
+  /** Told after each page how many records were checked so far. */
+  readonly onPage?: (records: number) => void;
+  /** Told every body_hash that is stored and can be one, in order, until the next is told. */
+  readonly onBodyHash?: (seq: number, bodyHash: Uint8Array) => void;
+}
+
+export const checkChain = (db: Db, stretch: Stretch, options: ChainOptions = {}): ChainPart => {
+  const { wanted = new Set(), onPage = () => {}, onBodyHash = () => {} } = options;
   const findings: Finding[] = [];
   const pruned: [number, number][] = [];
   const prunings: Pruning[] = [];
@@ -173,6 +175,7 @@ export const checkChain = (
     records++;
     const [bodyHash, hash] = [row[10], row[11]];
     if (bodyHash.length !== hexChars) find(seq, `body_hash has ${bodyHash.length / 2} bytes.`);
+    else if (row[12].startsWith('blob')) onBodyHash(seq, Buffer.from(bodyHash, 'hex'));
     const computed = previous === null || bodyHash.length !== hexChars ? null : chainHashHex(previous, seq, bodyHash);
     if (isPruned(row)) {
       if (row[12] !== 'blobnull') find(seq, 'it is pruned, but its hashes are not as pruning leaves them.');
@@ -195,8 +198,10 @@ export const checkChain = (
     if (sound === null) return false;
     const last = expected + sound.records - 1;
     for (const record of sound.told) noteOwn(record);
-    for (let seq = expected; seq <= last; seq++)
+    for (let seq = expected; seq <= last; seq++) {
+      onBodyHash(seq, sound.bodyHashOf(seq));
       if (wanted.has(seq)) hashes.set(seq, Buffer.from(sound.hashOf(seq), 'hex'));
+    }
     previous = sound.hashOf(last);
     records += sound.records;
     expected = last + 1;

@@ -94,7 +94,7 @@ const checkTail = (db: Db, path: string): { readonly findings: string[]; readonl
   const loss = lossOf(db, files.head, beside, head.seq);
   if (loss !== null) findings.push(loss);
   const stretch = { fromSeq: (start?.seq ?? 0) + 1, toSeq: head.seq, previousHash: start?.hash ?? GENESIS };
-  const part = checkChain(db, stretch, new Set());
+  const part = checkChain(db, stretch);
   if (part.unreadable !== null) throw part.unreadable;
   return { findings: [...findings, ...part.findings.map(sentence)], isHeadLost: loss !== null };
 };

@@ -13,6 +13,8 @@ export interface SoundPage {
   readonly told: readonly { readonly seq: number; readonly type: string; readonly body: string }[];
   /** Of a record of the page, in hex, until the next page is asked for. */
   readonly hashOf: (seq: number) => string;
+  /** The same of its body_hash, as bytes. */
+  readonly bodyHashOf: (seq: number) => Uint8Array;
 }
 
 type Row = readonly [...RawRecord, hashes: string];
@@ -92,6 +94,7 @@ export const createSoundPages = (db: Db, names: ReadonlyMap<number, string>, isT
       told,
       hashOf: (seq) =>
         computed.toString('hex', (seq - fromSeq) * ROW_BYTES + HASH_BYTES, (seq - fromSeq + 1) * ROW_BYTES),
+      bodyHashOf: (seq) => computed.subarray((seq - fromSeq) * ROW_BYTES, (seq - fromSeq) * ROW_BYTES + HASH_BYTES),
     };
   };
 };

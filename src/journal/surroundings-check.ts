@@ -18,7 +18,7 @@ import { uncovered } from './ranges.ts';
 import { CHUNKS_PER_SEGMENT, describeChunk, segmentsWithChunks } from './read-table.ts';
 import { createReader, impossibleKeys } from './reader.ts';
 import { isWholeSnapshot, type SnapshotRow } from './snapshot-table.ts';
-import type { TreeReport } from './tree-check.ts';
+import { checkTree, type TreeBefore, type TreePart } from './tree-check.ts';
 import type { SealedSegment } from './types.ts';
 
 export interface SurroundingsReport {
@@ -44,7 +44,9 @@ export interface SurroundingsTask {
   readonly path: string;
   readonly headSeq: number;
   readonly parts: readonly ChainPart[];
-  readonly tree: TreeReport;
+  /** What of the tree was kept before the parts were checked, and what they give of it. */
+  readonly treeBefore: TreeBefore;
+  readonly treeParts: readonly TreePart[];
   readonly kept: KeptElsewhere;
 }
 
@@ -140,10 +142,11 @@ const checkCheckpoints = (db: Db, { path, kept }: SurroundingsTask, chain: Chain
 
 const checkAgainst = (
   db: Db,
-  { path, kept, tree }: SurroundingsTask,
+  { path, kept, treeBefore, treeParts }: SurroundingsTask,
   chain: Chain,
   find: Find,
 ): readonly KeptResult[] => {
+  const tree = checkTree(treeBefore, treeParts);
   const keyPath = kept.key ?? journalFiles(path).key;
   const known = {
     headSeq: chain.headSeq,
@@ -154,7 +157,7 @@ const checkAgainst = (
     key: loadPublicKey(keyPath),
     keyPath,
   };
-  const beside = checkKept(tree.beside, known);
+  const beside = checkKept(treeBefore.beside, known);
   const { results, findings } = checkKept((kept.against ?? []).map(readKept), known);
   for (const { seq, what } of [...tree.findings, ...beside.findings, ...findings]) find(seq, what);
   return results;

@@ -39,13 +39,35 @@ const prepareNodes = (db: Db) =>
 const prepareLeaves = (db: Db) =>
   db.prepare<[number, number], Buffer>('SELECT body_hash FROM records WHERE seq > ? ORDER BY seq LIMIT ?').pluck();
 
-/**
- * The levels of a tree that grows at its end: of each the hashes that fill no tile yet. `above` are those of level 1 and
- * up; the leaves begin behind them. `full` hears of every tile that becomes full.
- */
-export const createFrontier = (above: Uint8Array[][], full: (node: Node) => void) => {
+/** Leaves that come one by one, a tile at a time. */
+export const createTile = () => {
   const leaves = Buffer.alloc(TILE_WIDTH * HASH_BYTES);
   let waiting = 0;
+  return {
+    /** The tile's root, where this leaf makes it full; null otherwise. */
+    add: (content: Uint8Array): Buffer | null => {
+      writeLeafHash(content, leaves, waiting * HASH_BYTES);
+      waiting += 1;
+      if (waiting < TILE_WIDTH) return null;
+      waiting = 0;
+      return rootOfTile(leaves);
+    },
+    /** Hashes of the leaves that fill no tile yet, one behind another, until the next leaf comes. */
+    waiting: (): Uint8Array => leaves.subarray(0, waiting * HASH_BYTES),
+  };
+};
+
+/** Hashes that lie one behind another. */
+export const hashesIn = (bytes: Uint8Array): Uint8Array[] =>
+  Array.from({ length: bytes.length / HASH_BYTES }, (_, index) =>
+    bytes.subarray(index * HASH_BYTES, (index + 1) * HASH_BYTES),
+  );
+
+/**
+ * The levels above the leaves of a tree that grows at its end: of each the hashes that fill no tile yet. `full` hears of
+ * every tile that becomes full, those of leaves among them.
+ */
+export const createLevels = (above: Uint8Array[][], full: (node: Node) => void) => {
   const counts = above.map((_, index) =>
     above.slice(index).reduceRight((sum, { length }) => sum * TILE_WIDTH + length, 0),
   );
@@ -59,18 +81,13 @@ export const createFrontier = (above: Uint8Array[][], full: (node: Node) => void
     above[level - 1] = [];
     addAbove(level + 1, rootOf(tile));
   };
-  const waitingHashes = (): Uint8Array[] =>
-    Array.from({ length: waiting }, (_, index) => leaves.subarray(index * HASH_BYTES, (index + 1) * HASH_BYTES));
   return {
-    add: (content: Uint8Array): void => {
-      writeLeafHash(content, leaves, waiting * HASH_BYTES);
-      waiting += 1;
-      if (waiting < TILE_WIDTH) return;
-      waiting = 0;
-      addAbove(1, rootOfTile(leaves));
-    },
-    size: (): number => (counts[0] ?? 0) * TILE_WIDTH + waiting,
-    root: (): Uint8Array => Buffer.from(rootOfFrontier([waitingHashes(), ...above])),
+    /** Takes the root of the next full tile of leaves. */
+    add: (tileRoot: Uint8Array): void => addAbove(1, tileRoot),
+    /** Leaves that are in full tiles. */
+    leaves: (): number => (counts[0] ?? 0) * TILE_WIDTH,
+    /** The tree's root, given the hashes of the leaves behind the full tiles. */
+    rootWith: (waiting: Uint8Array): Uint8Array => Buffer.from(rootOfFrontier([hashesIn(waiting), ...above])),
   };
 };
 
@@ -90,14 +107,19 @@ export const createTreeBuilder = (db: Db): TreeBuilder => {
   const insert = db.prepare('INSERT INTO tree_nodes (level, n, hash) VALUES (?, ?, ?)');
   const leaves = prepareLeaves(db);
   let waiting: Node[] = [];
-  const frontier = createFrontier(readLevels(db), (node) => waiting.push(node));
+  const levels = createLevels(readLevels(db), (node) => waiting.push(node));
+  const tile = createTile();
+  const size = (): number => levels.leaves() + tile.waiting().length / HASH_BYTES;
 
   return {
-    size: frontier.size,
-    root: frontier.root,
+    size,
+    root: () => levels.rootWith(tile.waiting()),
     advance: (recordsMax) => {
-      const hashes = leaves.all(frontier.size(), recordsMax);
-      hashes.forEach(frontier.add);
+      const hashes = leaves.all(size(), recordsMax);
+      for (const hash of hashes) {
+        const root = tile.add(hash);
+        if (root !== null) levels.add(root);
+      }
       return hashes.length === recordsMax;
     },
     waiting: () => waiting.length,

@@ -7,7 +7,7 @@ import { errorOf } from './errors.ts';
 import { journalFiles } from './files.ts';
 import { chainSeqs, readKept } from './kept-checkpoints.ts';
 import { checkSurroundings, snapshotSeqs } from './surroundings-check.ts';
-import { checkTree } from './tree-check.ts';
+import { createTreePart } from './tree-check.ts';
 import type { FromVerifyWorker, VerifyAnswer, VerifyTask } from './verify.ts';
 
 /** Seqs at which something else in the journal names a hash of the chain. */
@@ -46,10 +46,11 @@ const checkStructure = (db: Db): Finding[] => {
 
 const answer = (db: Db, task: VerifyTask): VerifyAnswer => {
   switch (task.kind) {
-    case 'chain':
-      return { kind: 'chain', part: checkChain(db, task.stretch, wantedSeqs(db, task), tellProgress()) };
-    case 'tree':
-      return { kind: 'tree', report: checkTree(db, task.path, task.kept.against ?? []) };
+    case 'chain': {
+      const tree = createTreePart(task.stretch, task.treeSizes);
+      const options = { wanted: wantedSeqs(db, task), onPage: tellProgress(), onBodyHash: tree.add };
+      return { kind: 'chain', part: checkChain(db, task.stretch, options), tree: tree.part() };
+    }
     case 'surroundings':
       return { kind: 'surroundings', report: checkSurroundings(db, task) };
     case 'structure':

@@ -2,23 +2,22 @@
  * Verifies a whole journal on threads of its own, as many at once as there are processors, never with the lock: a journal
  * can be verified while its daemon writes it. Reports every finding, the first bad sequence number first.
  *
- *   chain, first half ──┐
- *   chain, second half ─┼──> surroundings: what hangs on both, computed from nothing else
- *   tree ───────────────┘
+ *   chain and leaves of the tree, first half  ──┬──> surroundings: what hangs on both, and the rest of the tree
+ *   chain and leaves of the tree, second half ──┘
  *   SQLite's own check
  */
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { ChainPart, Finding, Stretch } from './chain-check.ts';
-import { readNewestCheckpoint } from './checkpoints.ts';
-import { connectReader } from './connect.ts';
-import { GENESIS } from './encoding.ts';
+import { connectReader, type Db } from './connect.ts';
+import { GENESIS, HASH_BYTES } from './encoding.ts';
 import { errorOf } from './errors.ts';
 import type { KeptResult } from './kept-checkpoints.ts';
 import type { KeptElsewhere, SurroundingsReport, SurroundingsTask } from './surroundings-check.ts';
 import { createLanes, type Lanes } from './lanes.ts';
+import { TILE_WIDTH } from './merkle.ts';
 import { createReader } from './reader.ts';
-import type { TreeReport } from './tree-check.ts';
+import { readTreeBefore, type TreeBefore, type TreePart } from './tree-check.ts';
 
 export interface VerifyReport {
   readonly ok: boolean;
@@ -35,14 +34,18 @@ export interface VerifyReport {
 
 /** What a verifying thread is asked for. */
 export type VerifyTask =
-  | { readonly kind: 'chain'; readonly path: string; readonly stretch: Stretch; readonly kept: KeptElsewhere }
-  | { readonly kind: 'tree'; readonly path: string; readonly kept: KeptElsewhere }
+  | {
+      readonly kind: 'chain';
+      readonly path: string;
+      readonly stretch: Stretch;
+      readonly treeSizes: readonly number[];
+      readonly kept: KeptElsewhere;
+    }
   | SurroundingsTask
   | { readonly kind: 'structure'; readonly path: string };
 
 export type VerifyAnswer =
-  | { readonly kind: 'chain'; readonly part: ChainPart }
-  | { readonly kind: 'tree'; readonly report: TreeReport }
+  | { readonly kind: 'chain'; readonly part: ChainPart; readonly tree: TreePart }
   | { readonly kind: 'surroundings'; readonly report: SurroundingsReport }
   | { readonly kind: 'structure'; readonly findings: readonly Finding[] };
 
@@ -78,23 +81,34 @@ const runTask = async (task: VerifyTask, onRecords: (records: number) => void = 
 interface Plan {
   readonly headSeq: number;
   readonly stretches: readonly Stretch[];
+  readonly tree: TreeBefore;
 }
 
-/** Halves meet at a checkpoint, whose hash the second half starts from and the first half must arrive at. */
-const planStretches = (path: string): Plan => {
+/** The first record from the middle on that ends a tile and has its hash; undefined where there is none. */
+const middleOf = (db: Db, headSeq: number): { seq: number; hash: Buffer } | undefined =>
+  db
+    .prepare<[number, number], { seq: number; hash: Buffer }>(
+      `SELECT seq, hash FROM records WHERE seq >= ? AND seq < ? AND seq % ${TILE_WIDTH} = 0
+         AND typeof(hash) = 'blob' AND length(hash) = ${HASH_BYTES} ORDER BY seq LIMIT 1`,
+    )
+    .get(Math.ceil(headSeq / 2), headSeq);
+
+/** Halves meet between two tiles, at a hash that the second half starts from and the first half must arrive at. */
+const planStretches = (path: string, kept: readonly string[]): Plan => {
   const db = connectReader(path);
   try {
+    // Before the head, since what is built later is of records that are not looked at.
+    const tree = readTreeBefore(db, path, kept);
     const headSeq = createReader(db).head().seq;
     const whole: Stretch = { fromSeq: 1, toSeq: headSeq, previousHash: GENESIS };
-    const middle = headSeq > splitAboveRecords ? readNewestCheckpoint(db, Math.ceil(headSeq / 2)) : null;
-    if (middle === null || middle.seq < 1 || middle.seq >= headSeq) return { headSeq, stretches: [whole] };
-    return {
-      headSeq,
-      stretches: [
-        { ...whole, toSeq: middle.seq },
-        { fromSeq: middle.seq + 1, toSeq: headSeq, previousHash: middle.hash },
-      ],
-    };
+    const middle = headSeq > splitAboveRecords ? middleOf(db, headSeq) : undefined;
+    if (middle === undefined) return { headSeq, stretches: [whole], tree };
+    const { seq, hash } = middle;
+    const halves = [
+      { ...whole, toSeq: seq },
+      { fromSeq: seq + 1, toSeq: headSeq, previousHash: hash },
+    ];
+    return { headSeq, stretches: halves, tree };
   } finally {
     db.close();
   }
@@ -103,38 +117,41 @@ const planStretches = (path: string): Plan => {
 const inOrder = (findings: readonly Finding[]): Finding[] =>
   [...findings].sort((a, b) => (a.seq ?? Number.MAX_SAFE_INTEGER) - (b.seq ?? Number.MAX_SAFE_INTEGER));
 
+type ChainAnswer = Extract<VerifyAnswer, { kind: 'chain' }>;
+
 const checkChains = async (
   path: string,
-  stretches: readonly Stretch[],
+  { stretches, tree }: Plan,
   kept: KeptElsewhere,
   lanes: Lanes,
   onRecords: (records: number) => void,
-): Promise<ChainPart[]> => {
+): Promise<ChainAnswer[]> => {
   const checked = stretches.map(() => 0);
   const answers = await Promise.all(
     stretches.map(async (stretch, index) =>
       lanes(() =>
-        runTask({ kind: 'chain', path, stretch, kept }, (records) => {
+        runTask({ kind: 'chain', path, stretch, treeSizes: tree.sizes, kept }, (records) => {
           checked[index] = records;
           onRecords(checked.reduce((sum, part) => sum + part, 0));
         }),
       ),
     ),
   );
-  return answers.flatMap((answer) => (answer.kind === 'chain' ? [answer.part] : []));
+  return answers.flatMap((answer) => (answer.kind === 'chain' ? [answer] : []));
 };
 
 const verifyAll = async (path: string, options: VerifyOptions): Promise<VerifyReport> => {
   const { structure = true, onProgress = () => {}, against, key, lanes = createVerifyLanes() } = options;
   const kept = { against, key };
-  const { headSeq, stretches } = planStretches(path);
-  const [parts, tree, trees] = await Promise.all([
-    checkChains(path, stretches, kept, lanes, (records) => onProgress(records, headSeq)),
-    lanes(() => runTask({ kind: 'tree', path, kept })),
+  const plan = planStretches(path, against ?? []);
+  const { headSeq, tree: treeBefore } = plan;
+  const [chains, trees] = await Promise.all([
+    checkChains(path, plan, kept, lanes, (records) => onProgress(records, headSeq)),
     structure ? lanes(() => runTask({ kind: 'structure', path })) : null,
   ]);
-  if (tree.kind !== 'tree') throw new Error('A verifying thread answered something else.');
-  const surroundings = await runTask({ kind: 'surroundings', path, headSeq, parts, tree: tree.report, kept });
+  const parts = chains.map(({ part }) => part);
+  const treeParts = chains.map(({ tree }) => tree);
+  const surroundings = await runTask({ kind: 'surroundings', path, headSeq, parts, treeBefore, treeParts, kept });
   if (surroundings.kind !== 'surroundings') throw new Error('A verifying thread answered something else.');
   const findings = inOrder([
     ...parts.flatMap((part) => part.findings),

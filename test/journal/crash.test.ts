@@ -92,7 +92,7 @@ const recovered = (path: string): number => {
   const db = connectWriter(path);
   try {
     const { seq } = createReader(db).head();
-    const { findings } = checkChain(db, { fromSeq: 1, toSeq: seq, previousHash: GENESIS }, new Set());
+    const { findings } = checkChain(db, { fromSeq: 1, toSeq: seq, previousHash: GENESIS });
     assert.deepEqual(findings, []);
     assert.equal(db.pragma('integrity_check', { simple: true }), 'ok');
     return seq;

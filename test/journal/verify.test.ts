@@ -13,7 +13,7 @@ import { readCheckpoints, signCheckpoint } from '../../src/journal/checkpoints.t
 import { GENESIS } from '../../src/journal/encoding.ts';
 import { createReader } from '../../src/journal/reader.ts';
 import { checkSurroundings, snapshotSeqs } from '../../src/journal/surroundings-check.ts';
-import { checkTree } from '../../src/journal/tree-check.ts';
+import { createTreePart, readTreeBefore } from '../../src/journal/tree-check.ts';
 import { verifyJournal } from '../../src/journal/verify.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { tempDir } from '../support/temp-dir.ts';
@@ -66,9 +66,13 @@ const copy = async (): Promise<string> => {
 const findingsIn = (db: Database.Database, path: string): string[] => {
   const headSeq = createReader(db).head().seq;
   const wanted = new Set([...readCheckpoints(db, 0, 2 ** 40).map(({ seq }) => seq), ...snapshotSeqs(db)]);
-  const part: ChainPart = checkChain(db, { fromSeq: 1, toSeq: headSeq, previousHash: GENESIS }, wanted);
-  const tree = checkTree(db, path, []);
-  const { findings } = checkSurroundings(db, { kind: 'surroundings', path, headSeq, parts: [part], tree, kept: {} });
+  const stretch = { fromSeq: 1, toSeq: headSeq, previousHash: GENESIS };
+  const treeBefore = readTreeBefore(db, path, []);
+  const tree = createTreePart(stretch, treeBefore.sizes);
+  const part: ChainPart = checkChain(db, stretch, { wanted, onBodyHash: tree.add });
+  const [parts, treeParts] = [[part], [tree.part()]];
+  const task = { kind: 'surroundings', path, headSeq, parts, treeBefore, treeParts, kept: {} } as const;
+  const { findings } = checkSurroundings(db, task);
   return [...part.findings, ...findings].map(({ seq, what }) => `${seq}: ${what}`);
 };
 
