@@ -1,24 +1,21 @@
-/** The thread in which a part of a journal is verified; started by verify.ts, ends with its answer. */
-import { parentPort, workerData } from 'node:worker_threads';
+/** A thread in which parts of a journal are verified, one after another; started and ended by verify.ts. */
+import { parentPort } from 'node:worker_threads';
 import { checkChain, type Finding } from './chain-check.ts';
 import { readCheckpoints } from './checkpoints.ts';
 import { connectReader, type Db } from './connect.ts';
 import { errorOf } from './errors.ts';
-import { journalFiles } from './files.ts';
-import { chainSeqs, readKept } from './kept-checkpoints.ts';
 import { checkSurroundings, snapshotSeqs } from './surroundings-check.ts';
 import { createTreePart } from './tree-check.ts';
 import type { FromVerifyWorker, VerifyAnswer, VerifyTask } from './verify.ts';
 
 /** Seqs at which something else in the journal names a hash of the chain. */
-const wantedSeqs = (db: Db, { path, kept, stretch }: Extract<VerifyTask, { kind: 'chain' }>): Set<number> => {
-  const { fromSeq, toSeq } = stretch;
-  const headSeqs = chainSeqs([journalFiles(path).head, ...(kept.against ?? [])].map(readKept));
-  return new Set([...readCheckpoints(db, fromSeq, toSeq).map(({ seq }) => seq), ...snapshotSeqs(db), ...headSeqs]);
+const wantedSeqs = (db: Db, { keptSeqs, stretch }: Extract<VerifyTask, { kind: 'chain' }>): Set<number> => {
+  const checkpoints = readCheckpoints(db, stretch.fromSeq, stretch.toSeq);
+  return new Set([...checkpoints.map(({ seq }) => seq), ...snapshotSeqs(db), ...keptSeqs]);
 };
 
 /** Records between two words about how far it is: each is a message to another thread. */
-const tellEveryRecords = 20_000;
+const tellEveryRecords = 5_000;
 
 const post = (message: FromVerifyWorker): void => parentPort?.postMessage(message);
 
@@ -67,4 +64,4 @@ const run = (task: VerifyTask): void => {
   }
 };
 
-run(workerData as VerifyTask);
+parentPort?.on('message', run);

@@ -2,8 +2,7 @@
  * Verifies a whole journal on threads of its own, as many at once as there are processors, never with the lock: a journal
  * can be verified while its daemon writes it. Reports every finding, the first bad sequence number first.
  *
- *   chain and leaves of the tree, first half  ──┬──> surroundings: what hangs on both, and the rest of the tree
- *   chain and leaves of the tree, second half ──┘
+ *   chain and leaves of the tree, stretch by stretch ──> surroundings: what hangs on both, and the rest of the tree
  *   SQLite's own check
  */
 import { availableParallelism } from 'node:os';
@@ -12,7 +11,8 @@ import type { ChainPart, Finding, Stretch } from './chain-check.ts';
 import { connectReader, type Db } from './connect.ts';
 import { GENESIS, HASH_BYTES } from './encoding.ts';
 import { errorOf } from './errors.ts';
-import type { KeptResult } from './kept-checkpoints.ts';
+import { journalFiles } from './files.ts';
+import { chainSeqs, type KeptResult, readKept } from './kept-checkpoints.ts';
 import type { KeptElsewhere, SurroundingsReport, SurroundingsTask } from './surroundings-check.ts';
 import { createLanes, type Lanes } from './lanes.ts';
 import { TILE_WIDTH } from './merkle.ts';
@@ -38,8 +38,9 @@ export type VerifyTask =
       readonly kind: 'chain';
       readonly path: string;
       readonly stretch: Stretch;
+      /** Records whose hash files beside the journal or elsewhere name, and sizes of the tree in the same way. */
+      readonly keptSeqs: readonly number[];
       readonly treeSizes: readonly number[];
-      readonly kept: KeptElsewhere;
     }
   | SurroundingsTask
   | { readonly kind: 'structure'; readonly path: string };
@@ -67,48 +68,77 @@ export const createVerifyLanes = (): Lanes => createLanes(Math.max(2, availableP
 /** Below this a second thread costs more than it saves. */
 export const splitAboveRecords = 20_000;
 
-const runTask = async (task: VerifyTask, onRecords: (records: number) => void = () => {}): Promise<VerifyAnswer> =>
-  new Promise((resolve, reject) => {
-    const worker = new Worker(new URL('./verify-worker.ts', import.meta.url), { workerData: task });
-    worker.on('message', (message: FromVerifyWorker) => {
+/** So many that all threads end at about the same time, whatever else they have to do. */
+const STRETCHES_MAX = 8;
+const STRETCH_RECORDS_MIN = splitAboveRecords / 2;
+
+/** Runs a task on a thread; `onRecords` hears how far it is. */
+type RunTask = (task: VerifyTask, onRecords?: (records: number) => void) => Promise<VerifyAnswer>;
+
+/** Threads that take one task after another: to start one takes as long as to check ten thousand records. */
+const startThreads = (): { readonly run: RunTask; readonly end: () => void } => {
+  const all: Worker[] = [];
+  const idle: Worker[] = [];
+  const start = (): Worker => {
+    const worker = new Worker(new URL('./verify-worker.ts', import.meta.url));
+    all.push(worker);
+    return worker;
+  };
+  const run: RunTask = async (task, onRecords = () => {}) => {
+    const worker = idle.pop() ?? start();
+    const { promise, resolve, reject } = Promise.withResolvers<VerifyAnswer>();
+    const onMessage = (message: FromVerifyWorker): void => {
       if (message.kind === 'progress') onRecords(message.records);
       else resolve(message);
-    });
-    worker.once('error', reject);
-    worker.once('exit', (code) => reject(new Error(`A verifying thread ended with code ${code}.`)));
-  });
+    };
+    const onExit = (code: number): void => reject(new Error(`A verifying thread ended with code ${code}.`));
+    worker.on('message', onMessage).on('error', reject).on('exit', onExit).postMessage(task);
+    const answer = await promise;
+    worker.off('message', onMessage).off('error', reject).off('exit', onExit);
+    idle.push(worker);
+    return answer;
+  };
+  return { run, end: () => all.forEach((worker) => void worker.terminate()) };
+};
 
 interface Plan {
   readonly headSeq: number;
   readonly stretches: readonly Stretch[];
+  readonly keptSeqs: readonly number[];
   readonly tree: TreeBefore;
 }
 
-/** The first record from the middle on that ends a tile and has its hash; undefined where there is none. */
-const middleOf = (db: Db, headSeq: number): { seq: number; hash: Buffer } | undefined =>
+/** The first record from `fromSeq` on that ends a tile and has its hash; undefined where there is none before `headSeq`. */
+const seamAt = (db: Db, fromSeq: number, headSeq: number): { seq: number; hash: Buffer } | undefined =>
   db
     .prepare<[number, number], { seq: number; hash: Buffer }>(
       `SELECT seq, hash FROM records WHERE seq >= ? AND seq < ? AND seq % ${TILE_WIDTH} = 0
          AND typeof(hash) = 'blob' AND length(hash) = ${HASH_BYTES} ORDER BY seq LIMIT 1`,
     )
-    .get(Math.ceil(headSeq / 2), headSeq);
+    .get(fromSeq, headSeq);
 
-/** Halves meet between two tiles, at a hash that the second half starts from and the first half must arrive at. */
-const planStretches = (path: string, kept: readonly string[]): Plan => {
+/** Stretches meet between two tiles, at a hash that one must arrive at and the next starts from. */
+const stretchesOf = (db: Db, headSeq: number): Stretch[] => {
+  const count = Math.min(STRETCHES_MAX, Math.floor(headSeq / STRETCH_RECORDS_MIN));
+  const stretches: Stretch[] = [];
+  let next = { fromSeq: 1, previousHash: GENESIS };
+  for (let index = 1; index < count; index++) {
+    const seam = seamAt(db, Math.max(next.fromSeq, Math.ceil((headSeq * index) / count)), headSeq);
+    if (seam === undefined) break;
+    stretches.push({ ...next, toSeq: seam.seq });
+    next = { fromSeq: seam.seq + 1, previousHash: seam.hash };
+  }
+  return [...stretches, { ...next, toSeq: headSeq }];
+};
+
+const planOf = (path: string, against: readonly string[]): Plan => {
   const db = connectReader(path);
   try {
     // Before the head, since what is built later is of records that are not looked at.
-    const tree = readTreeBefore(db, path, kept);
+    const tree = readTreeBefore(db, path, against);
+    const keptSeqs = chainSeqs([journalFiles(path).head, ...against].map(readKept));
     const headSeq = createReader(db).head().seq;
-    const whole: Stretch = { fromSeq: 1, toSeq: headSeq, previousHash: GENESIS };
-    const middle = headSeq > splitAboveRecords ? middleOf(db, headSeq) : undefined;
-    if (middle === undefined) return { headSeq, stretches: [whole], tree };
-    const { seq, hash } = middle;
-    const halves = [
-      { ...whole, toSeq: seq },
-      { fromSeq: seq + 1, toSeq: headSeq, previousHash: hash },
-    ];
-    return { headSeq, stretches: halves, tree };
+    return { headSeq, stretches: stretchesOf(db, headSeq), keptSeqs, tree };
   } finally {
     db.close();
   }
@@ -121,37 +151,36 @@ type ChainAnswer = Extract<VerifyAnswer, { kind: 'chain' }>;
 
 const checkChains = async (
   path: string,
-  { stretches, tree }: Plan,
-  kept: KeptElsewhere,
-  lanes: Lanes,
+  { stretches, keptSeqs, tree }: Plan,
+  run: RunTask,
   onRecords: (records: number) => void,
 ): Promise<ChainAnswer[]> => {
   const checked = stretches.map(() => 0);
   const answers = await Promise.all(
     stretches.map(async (stretch, index) =>
-      lanes(() =>
-        runTask({ kind: 'chain', path, stretch, treeSizes: tree.sizes, kept }, (records) => {
-          checked[index] = records;
-          onRecords(checked.reduce((sum, part) => sum + part, 0));
-        }),
-      ),
+      run({ kind: 'chain', path, stretch, keptSeqs, treeSizes: tree.sizes }, (records) => {
+        checked[index] = records;
+        onRecords(checked.reduce((sum, part) => sum + part, 0));
+      }),
     ),
   );
   return answers.flatMap((answer) => (answer.kind === 'chain' ? [answer] : []));
 };
 
-const verifyAll = async (path: string, options: VerifyOptions): Promise<VerifyReport> => {
+const verifyOn = async (run: RunTask, path: string, options: VerifyOptions): Promise<VerifyReport> => {
   const { structure = true, onProgress = () => {}, against, key, lanes = createVerifyLanes() } = options;
   const kept = { against, key };
-  const plan = planStretches(path, against ?? []);
+  const plan = planOf(path, against ?? []);
   const { headSeq, tree: treeBefore } = plan;
-  const [chains, trees] = await Promise.all([
-    checkChains(path, plan, kept, lanes, (records) => onProgress(records, headSeq)),
-    structure ? lanes(() => runTask({ kind: 'structure', path })) : null,
+  const inTurn: RunTask = async (...task) => lanes(() => run(...task));
+  // What takes longest comes first.
+  const [trees, chains] = await Promise.all([
+    structure ? inTurn({ kind: 'structure', path }) : null,
+    checkChains(path, plan, inTurn, (records) => onProgress(records, headSeq)),
   ]);
   const parts = chains.map(({ part }) => part);
   const treeParts = chains.map(({ tree }) => tree);
-  const surroundings = await runTask({ kind: 'surroundings', path, headSeq, parts, treeBefore, treeParts, kept });
+  const surroundings = await run({ kind: 'surroundings', path, headSeq, parts, treeBefore, treeParts, kept });
   if (surroundings.kind !== 'surroundings') throw new Error('A verifying thread answered something else.');
   const findings = inOrder([
     ...parts.flatMap((part) => part.findings),
@@ -172,8 +201,9 @@ const verifyAll = async (path: string, options: VerifyOptions): Promise<VerifyRe
 
 /** Verifies the journal at `path`. Rejects only when there is none; damage of any kind is a finding. */
 export const verifyJournal = async (path: string, options: VerifyOptions = {}): Promise<VerifyReport> => {
+  const threads = startThreads();
   try {
-    return await verifyAll(path, options);
+    return await verifyOn(threads.run, path, options);
   } catch (thrown) {
     const finding: Finding = { seq: null, what: `${path} cannot be read: ${errorOf(thrown).message}` };
     return {
@@ -186,5 +216,7 @@ export const verifyJournal = async (path: string, options: VerifyOptions = {}): 
       readSegments: 0,
       against: [],
     };
+  } finally {
+    threads.end();
   }
 };

@@ -20,10 +20,14 @@ export function evolveCall(state: NodeState, record: Sequenced): void {
     case 'call.detached':
       return change(state, record.body.received, { detached: true });
     case 'call.completed':
-      if (record.call !== null) state.calls.delete(record.call);
-      return;
+      return endCall(state, record);
     default:
   }
+}
+
+/** Which call it ends stands in its columns: what it was answered changes nothing. */
+export function endCall(state: NodeState, { call }: Pick<Sequenced, 'call'>): void {
+  if (call !== null) state.calls.delete(call);
 }
 
 function change(state: NodeState, seq: number | null, part: { target?: string; detached?: boolean }): void {

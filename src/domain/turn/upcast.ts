@@ -9,8 +9,10 @@ type Upcast = (type: string, body: unknown) => unknown;
 /** UPCASTS[n] makes a body of version n + 2 from one of version n + 1. Version 1 is the first. */
 const UPCASTS: readonly Upcast[] = [];
 
-/** null for a version that this scribe does not know: a newer one wrote it. */
+/** A newer scribe wrote what this one does not know. */
+export const isKnownVersion = (version: number): boolean => version <= RECORD_VERSION;
+
+/** @param version  one that this scribe knows */
 export function upcast(type: string, version: number, body: unknown): unknown {
-  if (version > RECORD_VERSION) return null;
   return UPCASTS.slice(version - 1).reduce((older, step) => step(type, older), body);
 }
