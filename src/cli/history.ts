@@ -77,26 +77,32 @@ interface Past {
   readonly prunedRecords: number;
 }
 
-/** @param isReversed  the newest come first, so that after so many nothing has to be read */
+/** How what has passed comes, and how it is shown: of the newest so many nothing older need be read. */
+interface Order {
+  readonly isBackwards: boolean;
+  readonly isReversed: boolean;
+  readonly limit: number;
+}
+
 const showPast = async (
   entries: AsyncIterable<Entry>,
-  isReversed: boolean,
+  { isBackwards, isReversed, limit }: Order,
   isChosen: (entry: Entry) => boolean,
-  limit: number,
   shown: Shown,
 ): Promise<Past> => {
+  const isAtOnce = isBackwards === isReversed && (isBackwards || limit === Number.POSITIVE_INFINITY);
   const newest: Entry[] = [];
   let count = 0;
   let prunedRecords = 0;
   for await (const entry of entries) {
     if (entry.kind === 'pruned') prunedRecords += entry.toSeq - entry.fromSeq + 1;
     if (!isChosen(entry)) continue;
-    if (isReversed && count === limit) break;
     count += 1;
-    if (isReversed || limit === Number.POSITIVE_INFINITY) await shown.show(entry);
+    if (isBackwards && count > limit) break;
+    if (isAtOnce) await shown.show(entry);
     else if (newest.push(entry) > limit) newest.shift();
   }
-  for (const entry of newest) await shown.show(entry);
+  for (const entry of isBackwards ? newest.reverse() : newest) await shown.show(entry);
   return { fitting: count, shown: Math.min(count, limit), prunedRecords };
 };
 
@@ -214,10 +220,12 @@ export const history = command({
       if (live) void io.recordRead?.({ fromSeq }, given.atEnd);
       if (watch !== null && cursor !== null) return await followFromCursor({ scan, isChosen, shown, watch, cursor });
       const isReversed = values.reverse === true;
+      const inJournal = !withReads && watch === null;
+      const isBackwards = isReversed || (inJournal && limit !== Number.POSITIVE_INFINITY);
       const asked = { reader, selection, withEvents, range };
-      const candidates = withReads || watch !== null ? null : candidatesOf(asked, filter, { isReversed });
-      const entries = candidates ?? (isReversed ? pastFromItsEnd(asked) : scan.past());
-      const past = await showPast(entries, isReversed, isChosen, limit, shown);
+      const candidates = inJournal ? candidatesOf(asked, filter, { isReversed: isBackwards }) : null;
+      const entries = candidates ?? (isBackwards ? pastFromItsEnd(asked) : scan.past());
+      const past = await showPast(entries, { isBackwards, isReversed, limit }, isChosen, shown);
       if (watch !== null) {
         await shown.flush();
         return await follow(scan, isChosen, watch, shown);

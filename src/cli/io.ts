@@ -30,8 +30,8 @@ export interface Io {
   readonly stdout: Output;
   /** Everything said beside the result: errors, progress, notes. */
   readonly stderr: Output;
-  /** How long rows of a table that grows may be held back; absent: until there are enough to tell its widths. */
-  readonly holdRowsMs?: number;
+  /** How long rows of a table that grows may still be held back; absent: until there are enough to tell its widths. */
+  readonly holdRowsMs?: () => number;
   /** Lets others of this machine go before; absent: it does not matter. */
   readonly giveWay?: () => void;
   /** The environment that says by what somebody reads long results, a screen at a time; absent: nobody does. */
@@ -48,7 +48,10 @@ export interface Io {
 }
 
 const STDERR = 2;
-const HOLD_ROWS_MS = 100;
+/** From the command's start on, in which nobody waits for a row that is known. */
+const ROWS_SHOWN_AFTER_MS = 200;
+/** For what comes along with a row that was found later. */
+const HOLD_ROWS_MIN_MS = 30;
 
 /** Writes a text and waits while the reader is slow. */
 export const write = async (output: Output, text: string): Promise<void> => {
@@ -83,7 +86,7 @@ export const processIo = (): Io => {
     },
     stdout: process.stdout,
     stderr: process.stderr,
-    holdRowsMs: HOLD_ROWS_MS,
+    holdRowsMs: () => Math.max(HOLD_ROWS_MIN_MS, ROWS_SHOWN_AFTER_MS - performance.now()),
     beforeEnd: (work) => {
       lastWork = work;
       onSignals(work);

@@ -37,7 +37,11 @@ interface Row {
 }
 
 /** @param holdMs  after so long the rows that are there are written, and later ones widen the columns; null: never */
-export const createTable = (output: Output, columns: readonly Column[], holdMs: number | null = null): Table => {
+export const createTable = (
+  output: Output,
+  columns: readonly Column[],
+  holdMs: (() => number) | null = null,
+): Table => {
   let held: Row[] = [{ cells: columns.map(({ title }) => title), style: 'head' }];
   let widths: readonly number[] | null = null;
   /** The first rows were written before there were enough to tell the widths. */
@@ -73,7 +77,7 @@ export const createTable = (output: Output, columns: readonly Column[], holdMs: 
     flush,
     async add(cells, style = 'plain') {
       held.push({ cells: cells.map(printable), style });
-      if (holdMs !== null) timer ??= flushSoon(holdMs);
+      if (holdMs !== null) timer ??= flushSoon(holdMs());
       if (held.length >= (widths === null ? HELD_MAX : BATCH_ROWS)) await flush();
     },
   };

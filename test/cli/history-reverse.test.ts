@@ -67,6 +67,26 @@ describe('a history backwards', () => {
     assert.deepEqual(await whats('-r', '--failed', '--pod', 'unlucky'), ['RunPodSandbox']);
   });
 
+  test('the newest so many are the last of the whole history, whatever it is chosen by', async () => {
+    const choices = [
+      [],
+      ['--failed'],
+      ['--pod', 'default/web'],
+      ['--events'],
+      ['--namespace', 'default', '--until', '90'],
+    ];
+    for (const words of choices) {
+      const { stdout } = await scribe(['history', '--root', root.dir, '--json', ...words]);
+      const whole = stdout.split('\n');
+      for (const limit of [1, 3, 1000]) {
+        const limited = await scribe(['history', '--root', root.dir, '--json', ...words, '--limit', String(limit)]);
+        const newest = limited.stdout.split('\n');
+        assert.ok(newest.length > limit || limit === 1000, words.join(' '));
+        assert.deepEqual(newest, whole.slice(-newest.length), words.join(' '));
+      }
+    }
+  });
+
   test('what has no end to begin at is refused', async () => {
     for (const words of [['--follow'], ['--reads'], ['--method', 'Status']])
       assert.equal((await scribe(['history', '--root', root.dir, '--reverse', ...words])).exitStatus, 2);

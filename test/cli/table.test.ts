@@ -12,7 +12,7 @@ const columns = [
 test('rows wait for their widths, but keep nobody waiting', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { output, text } = sink();
-  const table = createTable(output, columns, 200);
+  const table = createTable(output, columns, () => 200);
   await table.add(['one', 'x']);
   t.mock.timers.tick(100);
   await table.add(['three', 'x']);
@@ -30,7 +30,7 @@ test('rows wait for their widths, but keep nobody waiting', async (t) => {
 test('a table that is written in time is as wide as its first rows, and no timer is left', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { output, text } = sink();
-  const table = createTable(output, columns, 200);
+  const table = createTable(output, columns, () => 200);
   await table.add(['one', 'x']);
   await table.flush();
   await table.add(['thirteen', 'x']);

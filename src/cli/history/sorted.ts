@@ -21,6 +21,8 @@ import { readOn } from './read-on.ts';
 import { pastFromItsEnd } from './reverse.ts';
 
 const WINDOW_MAX = 65_536;
+/** Of indexes alone more is looked at before others have their turn: some 30 ms. */
+const INDEX_WINDOW_MAX = 2 * WINDOW_MAX;
 /** Looked at first: where much is found in so few, nothing is gained by looking on. */
 const PROBED_RECORDS = 8_192;
 
@@ -96,9 +98,9 @@ function* shown(
 function* windowsOf(
   { fromSeq, toSeq }: Window,
   { isReversed, windowMin }: Order,
-  grown: (size: number) => number = (size) => Math.min(2 * size, WINDOW_MAX),
+  windowMax: number,
 ): Generator<Window> {
-  for (let done = 0, size = windowMin; fromSeq + done <= toSeq; done += size, size = grown(size)) {
+  for (let done = 0, size = windowMin; fromSeq + done <= toSeq; done += size, size = Math.min(4 * size, windowMax)) {
     const count = Math.min(size, toSeq - fromSeq - done + 1);
     const first = isReversed ? toSeq - done - count + 1 : fromSeq + done;
     yield { fromSeq: first, toSeq: first + count - 1 };
@@ -124,7 +126,7 @@ export async function* sortedOf(
   // How they ended is told behind the range.
   if (options.range.until !== null) for (const { call } of reader.callsOfFew(0, fromSeq, toSeq)) all.takeCall(call);
   const pruned: Mark[] = [];
-  const windows = [...windowsOf({ fromSeq, toSeq }, order)];
+  const windows = [...windowsOf({ fromSeq, toSeq }, order, WINDOW_MAX)];
   let [looked, released] = [0, 0];
   for await (const { fromSeq: first, toSeq: last, marks } of reader.markedWindows(rules, windows)) {
     for (const mark of marks) all.take(mark);
@@ -157,8 +159,7 @@ async function* soughtThings(options: MarkedOptions, order: Order): AsyncGenerat
   const streams = new Set(selection.streams());
   const rules = thingsRules(selection);
   let [looked, count] = [0, 0];
-  // All of the rest at once: indexes alone are looked at.
-  for (const window of windowsOf({ fromSeq, toSeq }, order, () => toSeq)) {
+  for (const window of windowsOf({ fromSeq, toSeq }, order, INDEX_WINDOW_MAX)) {
     const found = foundIn(options, window, streams, naming, rules);
     looked += window.toSeq - window.fromSeq + 1;
     count += found.length;
@@ -211,7 +212,7 @@ const probedCount = ({ reader, selection, range }: MarkedOptions, isReversed: bo
 export async function* sortedOfThings(options: MarkedOptions, order: Order): AsyncGenerator<Entry> {
   const { isReversed } = order;
   const whole = seqsOf(options.reader, options.range);
-  const [probed] = windowsOf(whole, { isReversed, windowMin: PROBED_RECORDS });
+  const [probed] = windowsOf(whole, { isReversed, windowMin: PROBED_RECORDS }, PROBED_RECORDS);
   const isLong = whole.toSeq - whole.fromSeq + 1 >= PROBED_RECORDS;
   if (probed === undefined || !isLong || !isMuch(probedCount(options, isReversed, probed), PROBED_RECORDS))
     yield* soughtThings(options, order);
