@@ -21,8 +21,10 @@ import { readOn } from './read-on.ts';
 import { pastFromItsEnd } from './reverse.ts';
 
 const WINDOW_MAX = 65_536;
-/** Of indexes alone more is looked at before others have their turn: some 30 ms. */
-const INDEX_WINDOW_MAX = 2 * WINDOW_MAX;
+/** Of indexes alone more is looked at before others have their turn: some 50 ms. */
+const INDEX_WINDOW_MAX = 4 * WINDOW_MAX;
+/** Of no more streams than that all is looked at once: the first row would hardly come sooner. */
+const FEW_STREAMS = 50;
 /** Looked at first: where much is found in so few, nothing is gained by looking on. */
 const PROBED_RECORDS = 8_192;
 
@@ -159,7 +161,9 @@ async function* soughtThings(options: MarkedOptions, order: Order): AsyncGenerat
   const streams = new Set(selection.streams());
   const rules = thingsRules(selection);
   let [looked, count] = [0, 0];
-  for (const window of windowsOf({ fromSeq, toSeq }, order, INDEX_WINDOW_MAX)) {
+  const whole: Window = { fromSeq, toSeq };
+  const windows = streams.size > FEW_STREAMS ? windowsOf(whole, order, INDEX_WINDOW_MAX) : [whole];
+  for (const window of windows) {
     const found = foundIn(options, window, streams, naming, rules);
     looked += window.toSeq - window.fromSeq + 1;
     count += found.length;
