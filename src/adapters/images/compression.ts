@@ -13,8 +13,8 @@ import { createInflater } from '../../platform/linux/inflate.ts';
 export type ReadPacked = (into: Buffer) => Promise<number>;
 
 const CHUNK_BYTES = 1024 * 1024;
-/** Small enough that what one thread has written the other finds in its cache. */
-const INFLATED_BYTES = 256 * 1024;
+/** What one thread has written the other should find in its cache; each piece costs two turns of two threads. */
+const INFLATED_BYTES = 512 * 1024;
 const GZIP_MAGIC = 0x8b1f;
 const ZSTD_MAGIC = 0xfd2fb528;
 const ZSTD_SKIPPABLE_MAGIC = 0x184d2a50;
@@ -116,13 +116,28 @@ async function* zstdOf(read: ReadPacked): AsyncGenerator<Buffer> {
   }
 }
 
+/** One piece ahead, into two buffers in turn: a piece is valid until the next but one is asked for. */
+const readAhead = (read: ReadPacked): (() => Promise<Buffer>) => {
+  let [buffer, other] = [Buffer.allocUnsafeSlow(CHUNK_BYTES), Buffer.allocUnsafeSlow(CHUNK_BYTES)] as const;
+  let reading: Promise<number> | null = null;
+  return async () => {
+    const bytes = await (reading ?? read(buffer));
+    const piece = buffer.subarray(0, bytes);
+    [buffer, other] = [other, buffer];
+    reading = bytes === 0 ? Promise.resolve(0) : read(buffer);
+    // It is waited for when the next piece is asked for, if it is.
+    reading.catch(() => undefined);
+    return piece;
+  };
+};
+
 /**
  * Every member of a gzip file, into two buffers in turn: one is filled while the other is out. As gzip(1) does, it leaves what follows
  * a member after a zero byte.
  */
 async function* gunzip(read: ReadPacked): AsyncGenerator<Buffer> {
   const inflater = createInflater();
-  const input = Buffer.allocUnsafeSlow(INFLATED_BYTES);
+  const nextInput = readAhead(read);
   let place: 'inside' | 'betweenMembers' | 'end' = 'inside';
   let inflating: Promise<unknown> | null = null;
   let isLeft = false;
@@ -131,7 +146,7 @@ async function* gunzip(read: ReadPacked): AsyncGenerator<Buffer> {
   const fill = async (output: Buffer): Promise<number> => {
     let filled = 0;
     while (filled < output.length && place !== 'end') {
-      if (inflater.leftBytes() === 0) inflater.give(input.subarray(0, await read(input)));
+      if (inflater.leftBytes() === 0) inflater.give(await nextInput());
       if (isLeft) break;
       if (place === 'betweenMembers') {
         place = inflater.leftBytes() === 0 || inflater.peek() === 0 ? 'end' : 'inside';
