@@ -3,7 +3,7 @@
  * journal, the event loop's delay meanwhile, and what an ExecSync and a List cost on disk. Prints one line per figure
  * beside its bound; ends with status 1 when a bound is missed. Uses its own temporary directory and removes it.
  *
- *   node bench/journal.ts [--records N] [--seconds S] [--callers N] [--dir DIR] [--json]
+ *   node bench/journal.ts --help
  */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -17,8 +17,19 @@ import type { SqliteJournal } from '../src/journal/sqlite-journal.ts';
 import type { JournalRecord } from '../src/journal/types.ts';
 import { verifyJournal } from '../src/journal/verify.ts';
 
+const usage = `node bench/journal.ts [--records N] [--seconds S] [--callers N] [--dir DIR] [--json]
+
+  --records N  records of the journal that is folded and verified; what is appended before may be more (1000000)
+  --seconds S  how long each rate is measured (5)
+  --callers N  who append at once, each waiting for its own (64)
+  --dir DIR    where the journal is made and removed: the disk that is to be measured (the directory of temporary files)
+  --json       the figures as JSON
+
+Ends with status 1 when a bound is missed.`;
+
 const { values } = parseArgs({
   options: {
+    help: { type: 'boolean', default: false },
     records: { type: 'string', default: '1000000' },
     seconds: { type: 'string', default: '5' },
     callers: { type: 'string', default: '64' },
@@ -26,6 +37,10 @@ const { values } = parseArgs({
     json: { type: 'boolean', default: false },
   },
 });
+if (values.help) {
+  console.log(usage);
+  process.exit(0);
+}
 const counts = { records: Number(values.records), seconds: Number(values.seconds), callers: Number(values.callers) };
 
 interface Figure {
@@ -176,7 +191,9 @@ const benchLazy = async (journal: SqliteJournal): Promise<Figure[]> => {
 const fill = async (journal: SqliteJournal, take: (count: number) => JournalRecord[]): Promise<Figure[]> => {
   const startedMs = performance.now();
   const bytesBefore = await journal.usedBytes();
-  const missing = Math.max(0, counts.records - journal.head().seq);
+  const missing = counts.records - journal.head().seq;
+  // As many were appended while rates were measured.
+  if (missing <= 0) return [];
   for (let left = missing; left > 0; left -= 1000) await journal.append(take(Math.min(left, 1000)));
   const bytes = (await journal.usedBytes()) - bytesBefore;
   return [

@@ -247,7 +247,12 @@ export const startRuntime = async (
 ): Promise<Runtime> => {
   const place = await makePlace(name, nri, around.dir);
   await writeFile(place.configPath, configOf(name, nri, place, around));
-  const argv = [...insideMounts(around.mountNamespace), ...around.netns.inside(commandLine(name, place, around))];
+  // In a session of its own, as init starts it: the kernel shares processors out among sessions.
+  const argv = [
+    'setsid',
+    ...insideMounts(around.mountNamespace),
+    ...around.netns.inside(commandLine(name, place, around)),
+  ];
   // Both find the shim, and the shim the OCI runtime, where PATH says.
   const env = { ...process.env, PATH: `${around.bin}:${process.env['PATH']}` };
   onCleanup(owner, () => sweep(place.dirs));

@@ -39,6 +39,8 @@ export interface Config {
     readonly cgroup: string | null;
     /** null: as the daemon was started with. */
     readonly oomScoreAdj: number | null;
+    /** Of the daemon's own threads; 0: as it was started. */
+    readonly nice: number;
   };
   readonly journal: {
     readonly snapshotEveryRecords: number;
@@ -251,6 +253,7 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[], surroun
       drainTimeoutMs: serve.drain_timeout,
       cgroup: serve.cgroup === '' ? null : serve.cgroup,
       oomScoreAdj: serve.oom_score_adj ?? null,
+      nice: serve.nice,
     },
     journal: {
       snapshotEveryRecords: journal.snapshot_every,

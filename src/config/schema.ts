@@ -168,6 +168,11 @@ export const configSchema = z.strictObject({
       -999,
       "The daemon's oom_score_adj; to lower it takes CAP_SYS_RESOURCE. Unless written, it stays as it was started with.",
     ),
+    nice: key(
+      count(-20, 19),
+      -10,
+      "The daemon's own nice value, and that of its session where it leads one; what it starts has the value that the daemon was started with. A negative one takes CAP_SYS_NICE. 0: as it was started.",
+    ),
   }),
   journal: table('The record of everything that happened on this node, <root>/journal.db.', {
     snapshot_every: key(

@@ -35,6 +35,7 @@ import { runEngine } from './run-engine.ts';
 import { reportSilentDeath } from './silent-death/report.ts';
 import { writeV8ReportIn } from './silent-death/v8-report.ts';
 import { reportThrownBySubscribers } from './subscribers.ts';
+import { goBeforeOthers } from './own-priority.ts';
 import { takeOver } from './take-over.ts';
 
 export interface ServeOptions {
@@ -72,6 +73,7 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   const clock = createSystemClock();
 
   const found = await takeOver(config, { opened, findings, report, log });
+  goBeforeOthers(config.serve, log);
   // Before the engine goes on from that state.
   const knowsAllPods = found.state.facts !== null && !mayLackRecords(found.state, found.doubts);
   const view = publishedView(createView(copyState(found.state), found.seq));

@@ -1,5 +1,7 @@
 /** The commands against a real daemon: it pulls and loads, runs a pod, and all of that can be asked about. */
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { buildImage, writeOciArchive } from '../../scripts/lib/image.ts';
@@ -12,6 +14,9 @@ import { tempDir } from '../support/temp-dir.ts';
 import { jsonLines } from './support.ts';
 
 const program = join(import.meta.dirname, '../../bin/scribe');
+
+/** Of /proc/PID/stat (proc_pid_stat(5)), of a program whose name has no blank. */
+const NICE_FIELD = 18;
 
 describe('commands and a real daemon', () => {
   const owner = cleanupAfterAll();
@@ -85,6 +90,24 @@ describe('commands and a real daemon', () => {
       assert.match(whole, new RegExp(`${what} +default/told`), what);
     }
     assert.match(await history('--reads', '--method', 'Version'), /Version .* OK$/m);
+  });
+
+  test('it goes before its spawner and containers, and as it is configured', async () => {
+    const nice = async (): Promise<{ daemon: number; spawner: number; container: number }> => {
+      const { podSandboxId, containerId } = await runPod(daemon, 'told', busyboxName, ['sleep', '60']);
+      const ran = await daemon.cri.runtime.execSync({ containerId, cmd: ['cat', '/proc/self/stat'], timeout: '0' });
+      await removePod(daemon, podSandboxId);
+      const spawnerPid = Number(await readFile(join(daemon.dirs.state, 'spawner.lock'), 'utf8'));
+      const container = Number(Buffer.from(ran.stdout).toString().split(' ')[NICE_FIELD]);
+      return { daemon: getPriority(daemon.pid()), spawner: getPriority(spawnerPid), container };
+    };
+    const started = getPriority();
+    assert.deepEqual(await nice(), { daemon: -10, spawner: started, container: started });
+    await daemon.configure('[serve]\nnice = 0\n');
+    await daemon.stop();
+    await daemon.start();
+    assert.equal((await nice()).daemon, started);
+    await daemon.configure('');
   });
 
   test("verify arrives at the daemon's live state, byte for byte", async () => {

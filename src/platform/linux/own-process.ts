@@ -1,14 +1,20 @@
 /**
- * Where the daemon itself stands with the kernel: its control group and its OOM score. Processes that it starts later
- * inherit both. Done once, at start-up, on the calling thread: nothing may be started before.
+ * Where the daemon itself stands with the kernel: its control group, its OOM score and its priority. Processes that it starts
+ * later inherit them. Done once, at start-up, on the calling thread: the first two before anything is started.
  */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { constants, getPriority, setPriority } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { CgroupFacts } from '../../domain/model/node-facts.ts';
 import { cgroupDirectory } from './cgroup-path.ts';
 import { errorCodeOf } from './syscalls.ts';
 
 const OOM_SCORE_PATH = '/proc/self/oom_score_adj';
+
+const TASKS_DIR = '/proc/self/task';
+const AUTOGROUP_PATH = '/proc/self/autogroup';
+/** Behind the name of the program, which may hold anything (proc_pid_stat(5)): the session is the fourth field there. */
+const SESSION_FIELD = 3;
 
 const CPUSET_FILES = ['cpuset.cpus', 'cpuset.mems'];
 
@@ -48,4 +54,35 @@ export const setOomScoreAdj = (wanted: number): number => {
     if (code !== 'EACCES' && code !== 'EPERM') throw error;
   }
   return Number(readFileSync(OOM_SCORE_PATH, 'utf8'));
+};
+
+/** Whether all of this process's session began with it: then nobody else's programs are in there. */
+const leadsSession = (): boolean => {
+  const stat = readFileSync('/proc/self/stat', 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return Number(fields[SESSION_FIELD]) === process.pid;
+};
+
+/** The kernel shares processors out among sessions first where it groups them (sched(7), autogroup); it need not. */
+const setNiceOfSession = (nice: number): void => {
+  try {
+    writeFileSync(AUTOGROUP_PATH, `${nice}`);
+  } catch (error) {
+    if (errorCodeOf(error) !== 'ENOENT') throw error;
+  }
+};
+
+/**
+ * Sets the nice value of all threads that there are, and of the session where it is this process's own. Threads that begin later
+ * inherit it, and so do processes. Throws what the kernel says: to lower it takes CAP_SYS_NICE.
+ */
+export const setNice = (nice: number): void => {
+  for (const thread of readdirSync(TASKS_DIR)) setPriority(Number(thread), nice);
+  if (leadsSession()) setNiceOfSession(nice);
+};
+
+/** Has the calling thread go behind those of this process that calls wait for. */
+export const goBehind = (): void => {
+  const { PRIORITY_NORMAL } = constants.priority;
+  if (getPriority() < PRIORITY_NORMAL) setPriority(PRIORITY_NORMAL);
 };

@@ -11,6 +11,7 @@ import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { createBlobStore } from '../blob-store.ts';
 import { imageLayout } from '../layout.ts';
 import { createHttpClient } from '../registry/http.ts';
+import { goBehind } from '../../../platform/linux/own-process.ts';
 import { createPassingBytes } from '../../../platform/linux/passing-bytes.ts';
 import { createSemaphore, type Semaphore } from '../../../platform/linux/semaphore.ts';
 import { createSharedWork } from '../shared-work.ts';
@@ -150,6 +151,7 @@ const start = async (message: JobMessage): Promise<void> => {
   }
 };
 
+goBehind();
 parentPort?.on('message', (message: ToPullThread) => {
   switch (message.kind) {
     case 'cancel':

@@ -17,6 +17,7 @@ import { join } from 'node:path';
 import { parentPort } from 'node:worker_threads';
 import { messageOf } from '../../../domain/model/errors.ts';
 import { syncFileSystemNow } from '../../../platform/linux/jail.ts';
+import { goBehind } from '../../../platform/linux/own-process.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { copyLooks } from './undescribed-directories.ts';
 import { markOpaque } from './opaque.ts';
@@ -113,4 +114,5 @@ const answer = (request: ToTreeThread): FromTreeThread => {
   }
 };
 
+goBehind();
 parentPort?.on('message', (request: ToTreeThread) => parentPort?.postMessage(answer(request)));
