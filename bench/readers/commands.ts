@@ -57,6 +57,8 @@ export const readerGoals = (known: Known): readonly ReaderGoal[] => {
   return [
     ...bothWays([[], ...WIDE], wide),
     ...bothWays(narrowFilters(known), narrow),
+    narrow('--limit', '20'),
+    narrow('--failed', '--limit', '20'),
     within(500, 'why', containerId),
     within(500, 'why', String(call)),
     within(1000, 'at', String(middleSeq), 'get', 'pods'),
