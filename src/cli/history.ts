@@ -90,7 +90,7 @@ const showPast = async (
   isChosen: (entry: Entry) => boolean,
   shown: Shown,
 ): Promise<Past> => {
-  const isAtOnce = isBackwards === isReversed && (isBackwards || limit === Number.POSITIVE_INFINITY);
+  const isAtOnce = isBackwards ? isReversed : limit === Number.POSITIVE_INFINITY;
   const newest: Entry[] = [];
   let count = 0;
   let prunedRecords = 0;

@@ -2,14 +2,12 @@
  * The daemon's own control group and OOM score, as configured: taken before anything is started that inherits them. What
  * the kernel refuses is said in the log and keeps nothing from starting (C20).
  */
+import type { Logger } from 'pino';
 import { readCgroupFacts } from '../platform/linux/cgroups.ts';
 import { joinCgroup, setOomScoreAdj } from '../platform/linux/own-process.ts';
 import type { Config } from '../config/config.ts';
 
-interface Log {
-  readonly info: (fields: object, message: string) => void;
-  readonly warn: (fields: object, message: string) => void;
-}
+type Log = Pick<Logger, 'info' | 'warn'>;
 
 export interface OwnCgroup {
   /** Moves a process that was there before the daemon to where the daemon is. */

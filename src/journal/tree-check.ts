@@ -51,10 +51,10 @@ const readNodes = (db: Db): KeptNode[] => {
 };
 
 /** @param kept  checkpoints that are kept elsewhere */
-export const readTreeBefore = (db: Db, path: string, kept: readonly string[]): TreeBefore => {
+export const readTreeBefore = (db: Db, path: string, kept: readonly KeptFile[]): TreeBefore => {
   const { note } = journalFiles(path);
   const beside = existsSync(note) ? [readKept(note)] : [];
-  return { nodes: readNodes(db), beside, sizes: treeSizes([...beside, ...kept.map(readKept)]) };
+  return { nodes: readNodes(db), beside, sizes: treeSizes([...beside, ...kept]) };
 };
 
 /** Takes the body_hash of every record of a stretch, in their order. The stretch begins with a tile. */

@@ -134,9 +134,10 @@ const stretchesOf = (db: Db, headSeq: number): Stretch[] => {
 const planOf = (path: string, against: readonly string[]): Plan => {
   const db = connectReader(path);
   try {
+    const kept = against.map(readKept);
     // Before the head, since what is built later is of records that are not looked at.
-    const tree = readTreeBefore(db, path, against);
-    const keptSeqs = chainSeqs([journalFiles(path).head, ...against].map(readKept));
+    const tree = readTreeBefore(db, path, kept);
+    const keptSeqs = chainSeqs([readKept(journalFiles(path).head), ...kept]);
     const headSeq = createReader(db).head().seq;
     return { headSeq, stretches: stretchesOf(db, headSeq), keptSeqs, tree };
   } finally {

@@ -7,14 +7,13 @@ import { constants, getPriority, setPriority } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { CgroupFacts } from '../../domain/model/node-facts.ts';
 import { cgroupDirectory } from './cgroup-path.ts';
+import { parseProcessStat } from './processes.ts';
 import { errorCodeOf } from './syscalls.ts';
 
 const OOM_SCORE_PATH = '/proc/self/oom_score_adj';
 
 const TASKS_DIR = '/proc/self/task';
 const AUTOGROUP_PATH = '/proc/self/autogroup';
-/** Behind the name of the program, which may hold anything (proc_pid_stat(5)): the session is the fourth field there. */
-const SESSION_FIELD = 3;
 
 const CPUSET_FILES = ['cpuset.cpus', 'cpuset.mems'];
 
@@ -57,11 +56,7 @@ export const setOomScoreAdj = (wanted: number): number => {
 };
 
 /** Whether all of this process's session began with it: then nobody else's programs are in there. */
-const leadsSession = (): boolean => {
-  const stat = readFileSync('/proc/self/stat', 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return Number(fields[SESSION_FIELD]) === process.pid;
-};
+const leadsSession = (): boolean => parseProcessStat(readFileSync('/proc/self/stat', 'utf8')).session === process.pid;
 
 /** The kernel shares processors out among sessions first where it groups them (sched(7), autogroup); it need not. */
 const setNiceOfSession = (nice: number): void => {
