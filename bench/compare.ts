@@ -38,7 +38,7 @@ import {
   STATE_DIR,
 } from './compare/runtimes.ts';
 
-const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--dense N] [--pods-per-shim N] [--pull-mb N] [--pull-kinds KIND,...] [--only PHASE,...] [--out FILE]
+const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--dense N] [--pods-per-shim N] [--pull-mb N] [--pull-kinds KIND,...] [--only PHASE,...] [--alone] [--out FILE]
 
   --rounds N    rounds, each of which measures scribe and containerd in turn (7)
   --pods N      pods of a serial round and commands of an exec round; a parallel round has twice as many (20)
@@ -52,6 +52,8 @@ const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--sec
   --only LIST   some phases only: ${phaseNames.join(', ')};
                 unless told, all but the long ones: ${longPhases.join(', ')}
   --before DIR  another clone of scribe (an earlier commit, say), measured in containerd's place: no goals then
+  --alone       scribe alone, where the other runtime's pods would only take time and memory: no ratios, and the
+                goals of figures that are compared with nothing
   --nri         what NRI costs CreateContainer, and nothing else: each runtime with NRI off, on without a plugin, and
                 with the sample plugin logger connected, all in turn; --pods says how many containers of a round
   --crun        both with crun in place of runc, where an empty v2 hierarchy beside cgroup v1 is not mounted
@@ -68,6 +70,7 @@ interface Options {
   readonly pullKinds: readonly PullKind[];
   readonly podsPerShim: number;
   readonly before: string | undefined;
+  readonly isAlone: boolean;
   readonly nri: boolean;
   readonly crun: boolean;
 }
@@ -102,6 +105,7 @@ const readOptions = (): Options => {
       only: { type: 'string', default: phaseNames.filter((name) => !longPhases.includes(name)).join(',') },
       out: { type: 'string' },
       before: { type: 'string' },
+      alone: { type: 'boolean', default: false },
       nri: { type: 'boolean', default: false },
       crun: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -114,6 +118,8 @@ const readOptions = (): Options => {
   const count = (name: 'rounds' | 'pods' | 'loaded' | 'lives' | 'dense' | 'pods-per-shim'): number =>
     positive(name, values[name], Number.isInteger);
   const seconds = positive('seconds', values.seconds, Number.isFinite);
+  if (values.alone && values.before !== undefined)
+    throw new Error('--alone and --before: another clone is measured, or none is');
   const phases = namedIn('only', values.only, phaseNames);
   return {
     plan: {
@@ -130,6 +136,7 @@ const readOptions = (): Options => {
     pullMb: positive('pull-mb', values['pull-mb'], Number.isInteger),
     pullKinds: namedIn('pull-kinds', values['pull-kinds'], pullKinds),
     before: values.before,
+    isAlone: values.alone,
     nri: values.nri,
     crun: values.crun,
   };
@@ -153,7 +160,7 @@ const setUp = async (): Promise<void> => {
 const startAll = async (
   owner: Owner,
   dir: string,
-  { before, nri, crun, plan, pullMb, pullKinds: kinds, podsPerShim }: Options,
+  { before, isAlone, nri, crun, plan, pullMb, pullKinds: kinds, podsPerShim }: Options,
   signal: AbortSignal,
 ): Promise<Bench> => {
   const netns = await netnsOf(owner);
@@ -177,7 +184,7 @@ const startAll = async (
   } as const;
   const runtimes: Runtime[] = [];
   for (const mode of nri ? nriModes : (['none'] as const))
-    for (const name of ['scribe', peerOf(before)] as const) {
+    for (const name of ['scribe', ...(isAlone ? [] : [peerOf(before)])] as const) {
       signal.throwIfAborted();
       const runtime = await startRuntime(owner, name, around, mode);
       progress(`${name} serves, NRI ${mode}: ${runtime.version}`);
@@ -220,11 +227,12 @@ const runAndReport = async (bench: Bench, options: Options): Promise<boolean> =>
   return errors.length === 0 && areMet;
 };
 
-const comparison = async (bench: Bench, { plan, before }: Options): Promise<Outcome> => {
+const comparison = async (bench: Bench, { plan, before, isAlone }: Options): Promise<Outcome> => {
+  const peer = isAlone ? null : peerOf(before);
   const measurements = await measureAll(bench, plan);
-  const rows = rowsOf(measurements, peerOf(before));
+  const rows = rowsOf(measurements, peer);
   return {
-    table: tableOf(rows, peerOf(before)),
+    table: tableOf(rows, peer),
     areMet: rows.every(({ goal }) => goal?.met !== false),
     errors: errorsOf(measurements),
     raw: { rows, measurements },

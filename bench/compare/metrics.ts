@@ -4,9 +4,11 @@
  */
 import type { Better, Comparison } from './statistics.ts';
 
-interface Goal {
+export interface Goal {
   readonly text: string;
   readonly isMet: (comparison: Comparison) => boolean;
+  /** It says nothing of a runtime that was measured alone. */
+  readonly isBesidePeer: boolean;
 }
 
 export interface Metric {
@@ -21,16 +23,19 @@ export interface Metric {
 const ahead = (atLeast: number): Goal => ({
   text: `ratio at least ${atLeast}`,
   isMet: (comparison) => comparison.ahead >= atLeast,
+  isBesidePeer: true,
 });
 
 const timesThePeer = (atMost: number): Goal => ({
   text: `at most ${atMost} times containerd's`,
   isMet: ({ ours, peer }) => ours <= atMost * peer,
+  isBesidePeer: true,
 });
 
 const noMoreThan = (atMost: number, unit: Metric['unit']): Goal => ({
   text: `at most ${atMost} ${unit}`,
   isMet: ({ ours }) => ours <= atMost,
+  isBesidePeer: false,
 });
 
 const duration = (name: string, goal?: Goal): Metric => ({

@@ -1,7 +1,7 @@
 /** What the measurements come to, for people: a table in Markdown with medians, ratios, goals, and what failed. Pure. */
 import type { Measurement } from './measure.ts';
 import type { PeerName } from './runtimes.ts';
-import { type Metric, type MetricKey, metrics } from './metrics.ts';
+import { type Goal, type Metric, type MetricKey, metrics } from './metrics.ts';
 import { alone, type Comparison, compare } from './statistics.ts';
 
 export interface Row {
@@ -13,22 +13,31 @@ export interface Row {
 
 const keys = Object.keys(metrics) as MetricKey[];
 
-/** Every metric that was measured, in the order of the table. Goals are of scribe beside containerd alone. */
-export const rowsOf = (measurements: readonly Measurement[], peerName: PeerName): readonly Row[] => {
+/** Whether the goal can be held against what was measured: not beside another scribe, nor a ratio of one alone. */
+const applies = (goal: Goal, peerName: PeerName | null): boolean =>
+  peerName === null ? !goal.isBesidePeer : peerName === 'containerd';
+
+/** Every metric that was measured, in the order of the table. Without a peer nothing is compared. */
+export const rowsOf = (measurements: readonly Measurement[], peerName: PeerName | null): readonly Row[] => {
   const figuresOf = (key: MetricKey, runtime: Measurement['runtime']): number[] =>
     measurements
       .filter((measurement) => measurement.runtime === runtime)
       .flatMap(({ figures }) => (figures[key] === undefined ? [] : [figures[key]]));
   return keys
-    .map((key) => ({ key, ours: figuresOf(key, 'scribe'), peer: figuresOf(key, peerName) }))
+    .map((key) => ({
+      key,
+      ours: figuresOf(key, 'scribe'),
+      peer: peerName === null ? [] : figuresOf(key, peerName),
+    }))
     .filter(({ ours }) => ours.length > 0)
     .map(({ key, ours, peer }) => {
       const { better, goal, isOursAlone = false }: Metric = metrics[key];
-      const comparison = isOursAlone && peer.length === 0 ? alone(ours) : compare(ours, peer, better);
+      const comparison =
+        (isOursAlone || peerName === null) && peer.length === 0 ? alone(ours) : compare(ours, peer, better);
       return {
         key,
         comparison,
-        goal: goal === undefined || peerName !== 'containerd' ? null : { text: goal.text, met: goal.isMet(comparison) },
+        goal: goal === undefined || !applies(goal, peerName) ? null : { text: goal.text, met: goal.isMet(comparison) },
       };
     });
 };
@@ -53,8 +62,8 @@ const cellsOf = ({ key, comparison, goal }: Row): readonly string[] => {
 };
 
 /** The rows as a Markdown table that a terminal shows well too. */
-export const tableOf = (rows: readonly Row[], peerName: PeerName): string => {
-  const head = ['', 'scribe', peerName, 'ratio', 'in the rounds', 'goal', ''];
+export const tableOf = (rows: readonly Row[], peerName: PeerName | null): string => {
+  const head = ['', 'scribe', peerName ?? '', 'ratio', 'in the rounds', 'goal', ''];
   const lines = [head, ...rows.map(cellsOf)];
   const widths = head.map((_, column) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0), 2));
   const isText = (column: number): boolean => column === 0 || column >= 5;

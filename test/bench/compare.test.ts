@@ -118,6 +118,19 @@ test('what containerd has nothing of is held against its goal alone', () => {
   assert.match(table, /delay p99\.9, ms \| +21\.3 \| +\| +\| +\| at most 20 ms \| MISSED/);
 });
 
+test('alone nothing is compared, and goals beside a peer are not held against it', () => {
+  const alone = [measurement('scribe', 1, { startContainer: 100, restart: 601 })];
+  const rows = rowsOf(alone, null);
+  assert.deepEqual(
+    rows.map(({ key, goal, comparison }) => [key, goal?.met, comparison.ours]),
+    [
+      ['startContainer', undefined, 100],
+      ['restart', false, 601],
+    ],
+  );
+  assert.match(tableOf(rows, null), /restart after kill -9, ms \| +601 \| +\| +\| +\| at most 600 ms \| MISSED/);
+});
+
 test('the delay of the event loop is what 999 of 1,000 times were at most', () => {
   const text = [0.99, 0.999, 1].map(
     (quantile) => `scribe_event_loop_delay_seconds{quantile="${quantile}"} ${quantile / 100}`,
