@@ -6,7 +6,6 @@ import { lstat, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Observe, PerformEffects } from '../../engine/ports.ts';
-import { type CgroupJoining, createCgroupJoining } from '../../platform/linux/cgroup-joining.ts';
 import type { CgroupFacts } from '../../domain/model/node-facts.ts';
 import type { Files } from '../../platform/linux/files.ts';
 import type { LogKeeper } from '../log-keeper/types.ts';
@@ -17,6 +16,7 @@ import { checkpointPod, endPodCheckpoint } from './pod-checkpoint.ts';
 import { needCriu, readPodCheckpoint } from './read-checkpoint.ts';
 import { createContainerIo } from './tasks/container-io.ts';
 import type { ShimContext } from './context.ts';
+import { createJoining, hierarchyOf, type Joining } from './joining.ts';
 import { createDelivery } from './delivery.ts';
 import { createEventsService } from './events.ts';
 import { createOutputMemory } from './execs/exec-output.ts';
@@ -69,7 +69,7 @@ export type ShimEffects = Pick<
 >;
 
 export interface ShimAdapterOptions {
-  readonly spawner: Pick<Spawner, 'run' | 'mountMapped' | 'unmount'>;
+  readonly spawner: Pick<Spawner, 'run' | 'mountMapped' | 'unmount' | 'joinAhead'>;
   readonly logKeeper: Pick<LogKeeper, 'open' | 'reopen' | 'close' | 'attach'>;
   readonly processClientOf: ShimContext['processClientOf'];
   readonly observe: Observe;
@@ -99,7 +99,7 @@ export interface ShimAdapter {
   readonly effects: ShimEffects;
   readonly sandboxDetails: SandboxDetails;
   /** For work that a task is created after: what a creation waits for the kernel is then got over with. */
-  readonly joining: CgroupJoining;
+  readonly joining: Joining;
   /** Throws HostLacks where nothing can be restored; `what` begins the sentence. */
   readonly needCriu: (what: string) => Promise<void>;
   /** Path of the socket that shims report events to. */
@@ -171,7 +171,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
     },
     counters,
     files,
-    joining: createCgroupJoining(() => counters.cgroupOfProcess(process.pid)),
+    joining: createJoining(spawner, hierarchyOf(options.cgroup)),
     filledArg: options.filledArg,
     processClientOf: options.processClientOf,
     execOutput: {

@@ -1,7 +1,7 @@
 /** What the parts of the shim adapter share: put together once, in adapter.ts. */
 import type { Logger } from 'pino';
 import type { OciArg } from '../../domain/model/oci.ts';
-import type { CgroupJoining } from '../../platform/linux/cgroup-joining.ts';
+import type { Joining } from './joining.ts';
 import type { Files } from '../../platform/linux/files.ts';
 import type { LogKeeper } from '../log-keeper/types.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
@@ -32,7 +32,7 @@ export interface ShimContext {
   readonly counters: OomCounters;
   /** Of the state directory. */
   readonly files: Files;
-  readonly joining: CgroupJoining;
+  readonly joining: Joining;
   readonly io: ContainerIo;
   /** A word of a command; throws Interrupted when a sealed one is not known any more. */
   readonly filledArg: (arg: OciArg) => string;

@@ -129,6 +129,7 @@ const operationsOf = (ask: <T>(request: SpawnerRequest) => Promise<T>) => {
     mount: (mount) => ask({ op: 'mount', mount }),
     unmount: (target) => ask({ op: 'unmount', target }),
     unpin: (paths) => ask({ op: 'unpin', paths }),
+    joinAhead: (forMs, hierarchy) => ask({ op: 'joinAhead', forMs, hierarchy }),
   } satisfies Partial<Spawner>;
 };
 

@@ -8,6 +8,7 @@
  *   rest     the body: JSON, or bytes of a stream
  */
 import type { FailureReason } from '../../domain/model/errors.ts';
+import type { Hierarchy } from '../linux/cgroup-joining.ts';
 import { createFrameReader as createReader, encodeFrame as encode, type FrameForm } from '../rpc/framing.ts';
 import type { MappedMountsRequest, NamespacesRequest, ProcessName, RunRequest, RunResult, Spawner } from './types.ts';
 
@@ -58,7 +59,8 @@ export type SpawnerRequest =
   | { readonly op: 'mountMapped'; readonly mapped: MappedMountsRequest }
   | { readonly op: 'mount'; readonly mount: MountRequest }
   | { readonly op: 'unmount'; readonly target: string }
-  | { readonly op: 'unpin'; readonly paths: readonly string[] };
+  | { readonly op: 'unpin'; readonly paths: readonly string[] }
+  | { readonly op: 'joinAhead'; readonly forMs: number; readonly hierarchy: Hierarchy };
 
 export type SpawnerReply =
   | { readonly ok: true; readonly value: unknown }

@@ -9,6 +9,7 @@ import { closeSync, ftruncateSync, openSync, readdirSync, readFileSync, writeSyn
 import { Socket } from 'node:net';
 import { FailureError, type FailureReason, messageOf } from '../../domain/model/errors.ts';
 import { statOf } from './holder.ts';
+import { type CgroupJoining, createCgroupJoining, ownCgroupDirectory } from '../linux/cgroup-joining.ts';
 import { giveBackWhenQuiet } from '../linux/give-back.ts';
 import { reapChildren, spawnProgram } from '../linux/spawn.ts';
 import { errorCodeOf, lockWaiting } from '../linux/syscalls.ts';
@@ -92,7 +93,9 @@ const endWhenGone = (groups: ReadonlySet<number>, deadlineS: number): void => {
   setTimeout(() => endWhenGone(groups, deadlineS), END_LOOK_MS);
 };
 
-const performAtOnce = (request: Exclude<SpawnerRequest, { readonly op: 'run' | 'startDetached' }>): void => {
+const performAtOnce = (
+  request: Exclude<SpawnerRequest, { readonly op: 'run' | 'startDetached' | 'joinAhead' }>,
+): void => {
   switch (request.op) {
     case 'pinNamespaces':
       return pinNamespaces(request.namespaces);
@@ -116,6 +119,7 @@ const serve = (): void => {
   const nullFd = openSync('/dev/null', 'r');
   const socket = new Socket({ fd: SPAWNER_FD, readable: true, writable: true });
   let ending = false;
+  let joinFor: CgroupJoining | null = null;
 
   const send = (frame: Uint8Array): boolean => ending || socket.write(frame);
   const reply = (id: number, answer: SpawnerReply): void => {
@@ -150,6 +154,10 @@ const serve = (): void => {
         } catch (error) {
           return startFailure(request.program.command, error);
         }
+      case 'joinAhead':
+        // The hierarchy is the node's, and stays what it was.
+        joinFor ??= createCgroupJoining(() => ownCgroupDirectory(request.hierarchy));
+        return { ok: true, value: joinFor(request.forMs) };
       default:
         performAtOnce(request);
         return { ok: true, value: null };

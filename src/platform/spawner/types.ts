@@ -2,6 +2,7 @@
  * What the daemon asks of its spawner (C15): run a program to its end, or do a system call that belongs to a process
  * with one thread. The spawner is a small child process; when the daemon goes it kills what is under way and ends.
  */
+import type { Hierarchy } from '../linux/cgroup-joining.ts';
 
 /** What a program is told while it runs. */
 export interface Told {
@@ -128,6 +129,8 @@ export interface Spawner {
   readonly unmount: (target: string) => Promise<void>;
   /** Unmounts what is pinned at each path, and removes the file that it was pinned at; what is not there is success. */
   readonly unpin: (paths: readonly string[]) => Promise<void>;
+  /** Has programs that join control groups in the next `forMs` wait less (cgroup-joining.ts); false: it will never help here. */
+  readonly joinAhead: (forMs: number, hierarchy: Hierarchy) => Promise<boolean>;
   /** Settles when the spawner has ended. */
   readonly ended: Promise<void>;
   readonly close: () => Promise<void>;

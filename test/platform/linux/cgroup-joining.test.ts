@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createOomCounters } from '../../../src/adapters/shim/tasks/oom.ts';
-import { createCgroupJoining } from '../../../src/platform/linux/cgroup-joining.ts';
+import { createCgroupJoining, ownCgroupDirectory } from '../../../src/platform/linux/cgroup-joining.ts';
 import { readCgroupFacts } from '../../../src/platform/linux/cgroups.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { eventually } from '../../support/pods.ts';
@@ -21,36 +20,37 @@ const groupOf = async (t: TestContext): Promise<string> => {
 };
 
 test('the group that this process is in is joined, and it stays where it is', async () => {
-  const counters = createOomCounters(await readCgroupFacts());
+  const { version, controllers } = await readCgroupFacts();
+  const mountPoint = controllers['memory'];
+  assert.ok(mountPoint !== undefined);
   let lookups = 0;
-  const joining = createCgroupJoining(() => {
+  const joinFor = createCgroupJoining(() => {
     lookups += 1;
-    return counters.cgroupOfProcess(process.pid);
+    return ownCgroupDirectory({ version, mountPoint });
   });
   const before = await readFile('/proc/self/cgroup', 'utf8');
-  assert.equal(await joining.during(async () => sleep(50, 'done')), 'done');
+  assert.equal(joinFor(50), true);
+  await sleep(100);
   assert.equal(await readFile('/proc/self/cgroup', 'utf8'), before);
   // A join that the kernel refused would have ended it for good.
-  await sleep(50);
-  await joining.during(() => sleep(20));
+  assert.equal(joinFor(20), true);
+  await sleep(60);
   assert.equal(lookups, 2);
 });
 
-test('it is joined while there is work, of whoever is in it then, and not after', async (t) => {
+test('it is joined as long as was said last, by whoever is in it then, and not after', async (t) => {
   const groups = [await groupOf(t), await groupOf(t)] as const;
   let current: string = groups[0];
-  const joining = createCgroupJoining(async () => current);
-  const failed = joining.during(async () => {
-    await eventually('the first group is joined', async () => (await joins(groups[0])) === '0', 5_000);
-    throw new Error('the work failed');
-  });
-  await assert.rejects(failed, /the work failed/);
+  const joinFor = createCgroupJoining(async () => current);
+  joinFor(5_000);
+  await eventually('the first group is joined', async () => (await joins(groups[0])) === '0', 5_000);
+  joinFor(0);
   await sleep(60);
   for (const group of groups) await writeFile(join(group, 'cgroup.procs'), '');
   [, current] = groups;
-  await joining.during(() =>
-    eventually('the second group is joined', async () => (await joins(groups[1])) === '0', 5_000),
-  );
+  joinFor(5_000);
+  await eventually('the second group is joined', async () => (await joins(groups[1])) === '0', 5_000);
+  joinFor(0);
   await sleep(60);
   await writeFile(join(groups[1], 'cgroup.procs'), '');
   await sleep(30);
@@ -59,16 +59,17 @@ test('it is joined while there is work, of whoever is in it then, and not after'
 
 test('where joining is cheap, and where there is no group to join, it ends for good', async (t) => {
   const cheap = await groupOf(t);
-  const joining = createCgroupJoining(async () => cheap);
+  const joinFor = createCgroupJoining(async () => cheap);
   const isJoined = async (): Promise<boolean> => {
     await writeFile(join(cheap, 'cgroup.procs'), '');
-    await joining.during(() => sleep(10));
+    joinFor(10);
     // As long as it takes until a join says something of the kernel again.
-    await sleep(75);
+    await sleep(85);
     return (await joins(cheap)) === '0';
   };
   assert.equal(await isJoined(), true);
   await eventually('no group is joined any more', async () => !(await isJoined()), 20_000);
+  assert.equal(joinFor(10), false);
   assert.equal(await isJoined(), false);
 
   let lookups = 0;
@@ -76,6 +77,8 @@ test('where joining is cheap, and where there is no group to join, it ends for g
     lookups += 1;
     return null;
   });
-  for (let count = 0; count < 3; count += 1) await without.during(() => sleep(10));
+  assert.equal(without(10), true);
+  await sleep(20);
+  for (let count = 0; count < 3; count += 1) assert.equal(without(10), false);
   assert.equal(lookups, 1);
 });

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { CgroupFacts } from '../../../domain/model/node-facts.ts';
 import type { TaskMemory } from '../../../domain/model/tasks.ts';
+import { MEMORY_CONTROLLER, memoryCgroupPath } from '../../../platform/linux/cgroup-path.ts';
 import { readProcFile } from '../../../platform/linux/proc-file.ts';
 
 export interface OomCounters {
@@ -19,19 +20,7 @@ export interface OomCounters {
   readonly memoryOf: (cgroupDir: string) => Promise<TaskMemory>;
 }
 
-const memory = 'memory';
 const sliceSuffix = '.slice';
-
-/** Path of the process's cgroup in the hierarchy of the memory controller, of the text of /proc/<pid>/cgroup. */
-export const memoryCgroupPath = (procCgroup: string, version: 1 | 2): string | null => {
-  const wanted = (controllers: string): boolean =>
-    version === 2 ? controllers === '' : controllers.split(',').includes(memory);
-  for (const line of procCgroup.split('\n')) {
-    const [, controllers, path] = /^\d+:([^:]*):(\/.*)$/.exec(line) ?? [];
-    if (controllers !== undefined && path !== undefined && wanted(controllers)) return path;
-  }
-  return null;
-};
 
 /** system.slice holds system-a.slice holds system-a-b.slice: where systemd keeps a slice below the hierarchy's root. */
 const sliceDir = (slice: string): string => {
@@ -61,7 +50,7 @@ const FILES = {
 } as const;
 
 export const createOomCounters = (facts: Pick<CgroupFacts, 'version' | 'controllers'>): OomCounters => {
-  const root = facts.controllers[memory];
+  const root = facts.controllers[MEMORY_CONTROLLER];
   const countersFile = facts.version === 2 ? 'memory.events' : 'memory.oom_control';
   return {
     cgroupOfProcess: async (pid) => {
