@@ -170,7 +170,7 @@ export const configSchema = z.strictObject({
     ),
     nice: key(
       count(-20, 19),
-      -10,
+      -20,
       "The daemon's own nice value, and that of its session where it leads one; what it starts has the value that the daemon was started with. A negative one takes CAP_SYS_NICE. 0: as it was started.",
     ),
   }),

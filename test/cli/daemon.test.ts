@@ -102,7 +102,7 @@ describe('commands and a real daemon', () => {
       return { daemon: getPriority(daemon.pid()), spawner: getPriority(spawnerPid), container };
     };
     const started = getPriority();
-    assert.deepEqual(await nice(), { daemon: -10, spawner: started, container: started });
+    assert.deepEqual(await nice(), { daemon: -20, spawner: started, container: started });
     await daemon.configure('[serve]\nnice = 0\n');
     await daemon.stop();
     await daemon.start();

@@ -3,6 +3,7 @@
  * CleanPodSandbox, CreateNetns, RemoveNetns. Doing any of them again is safe. Must touch nothing outside of the
  * directories it was given.
  */
+import type { BigIntStats } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EffectOf } from '../../domain/model/effects.ts';
@@ -48,17 +49,43 @@ const FILES_SIZE = '8m';
 const FILES_INODES = 32;
 const FILE_NAME = /^[\w-][\w.-]*$/;
 const HOST_FILE_BYTES_MAX = 1024 * 1024;
+const NS_PER_MS = 1_000_000n;
+/** Many times the kernel's tick, by which it dates files. */
+const SETTLED_NS = 1_000_000_000n;
 
-/** A file of the host's /etc, bounded; one that is missing is empty. Its links are the host's own and are followed. */
-const readHostFile = async (path: string): Promise<Uint8Array> => {
-  try {
-    const { size } = await stat(path);
-    if (size <= HOST_FILE_BYTES_MAX) return await readFile(path);
-  } catch (error) {
-    if (errorCodeOf(error) === 'ENOENT') return new Uint8Array();
-    throw error;
-  }
-  throw new FailureError('HostFailed', `${path} is larger than ${HOST_FILE_BYTES_MAX} bytes: make it smaller.`);
+interface HostFile {
+  /** What changes whenever the file is written or another takes its place. */
+  readonly version: string;
+  readonly content: Uint8Array;
+}
+
+const versionOf = ({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string =>
+  [dev, ino, size, mtimeNs, ctimeNs].join(' ');
+
+/**
+ * Reads files of the host's /etc, bounded; one that is missing is empty. Their links are the host's own and are followed. A file
+ * that has not changed is not read again: each pod has a copy, and reading takes four turns of the pool.
+ */
+const createHostFiles = (): ((path: string) => Promise<Uint8Array>) => {
+  const known = new Map<string, HostFile>();
+  return async (path) => {
+    try {
+      const before = await stat(path, { bigint: true });
+      if (before.size > HOST_FILE_BYTES_MAX)
+        throw new FailureError('HostFailed', `${path} is larger than ${HOST_FILE_BYTES_MAX} bytes: make it smaller.`);
+      const version = versionOf(before);
+      const file = known.get(path);
+      if (file?.version === version) return file.content;
+      const content = await readFile(path);
+      // What is written meanwhile, or within the same tick of the kernel's clock, must not pass for what was read.
+      const isSettled = BigInt(Date.now()) * NS_PER_MS - before.ctimeNs > SETTLED_NS;
+      if (isSettled && versionOf(await stat(path, { bigint: true })) === version) known.set(path, { version, content });
+      return content;
+    } catch (error) {
+      if (errorCodeOf(error) === 'ENOENT') return new Uint8Array();
+      throw error;
+    }
+  };
 };
 
 export const createSandboxEffects = ({
@@ -74,6 +101,7 @@ export const createSandboxEffects = ({
   'PreparePodSandbox' | 'CleanPodSandbox' | 'CreateNetns' | 'RemoveNetns'
 > => {
   const cleaner = createPathCleaner(roots, spawner.unmount, files);
+  const readHostFile = createHostFiles();
 
   const writeSandboxFile = async (
     dir: string,

@@ -2,14 +2,13 @@
  * Reads what a bundle's config.json says of its process and cgroup, and changes the limits in it. The process's env holds
  * secrets: it is read when it is needed and kept nowhere. Bounded, and never followed through a link.
  */
-import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
 import type { EffectOf } from '../../domain/model/effects.ts';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { OciResources } from '../../domain/model/oci.ts';
 import { parseAs } from '../../platform/foreign-json.ts';
+import { type FileCalls, pooledCalls } from '../../platform/linux/file-calls.ts';
 import { writeFileWhole } from '../../platform/linux/files.ts';
 
 const configBytesMax = 16 * 1024 * 1024;
@@ -26,33 +25,17 @@ const pageSchema = z.object({ pageSize: z.string() });
 
 type Spec = z.output<typeof specSchema>;
 
-const readBounded = async (path: string): Promise<Buffer> => {
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-  try {
-    const { size } = await file.stat();
-    if (size > configBytesMax)
-      throw new FailureError('HostFailed', `${path} has ${size} bytes, more than a spec may have.`);
-    const bytes = Buffer.allocUnsafe(size);
-    let length = 0;
-    for (;;) {
-      const { bytesRead } = await file.read(bytes, length, size - length, length);
-      length += bytesRead;
-      if (bytesRead === 0 || length === size) return bytes.subarray(0, length);
-    }
-  } finally {
-    await file.close();
-  }
-};
-
 const configMode = 0o600;
 const configPath = (bundlePath: string): string => join(bundlePath, 'config.json');
 
 /** It holds secrets in the clear, so that no message may quote it. */
-const readSpec = async (bundlePath: string): Promise<Spec> => {
+const readSpec = async (bundlePath: string, { content }: FileCalls = pooledCalls): Promise<Spec> => {
   const path = configPath(bundlePath);
-  const text = (await readBounded(path)).toString('utf8');
+  const bytes = await content(path, configBytesMax);
+  if (bytes === null)
+    throw new FailureError('HostFailed', `${path} has more than the ${configBytesMax} bytes that a spec may have.`);
   try {
-    return parseAs(specSchema, text);
+    return parseAs(specSchema, bytes.toString('utf8'));
   } catch (error) {
     throw new FailureError('HostFailed', `${path} holds no OCI spec: it ${messageOf(error)}.`);
   }
@@ -66,8 +49,9 @@ export const readExecProcess = async (
   bundlePath: string,
   args: readonly string[],
   terminal: boolean,
+  calls?: FileCalls,
 ): Promise<JsonObject> => {
-  const { process } = await readSpec(bundlePath);
+  const { process } = await readSpec(bundlePath, calls);
   if (process === undefined) throw new FailureError('HostFailed', `The spec in ${bundlePath} has no process.`);
   const { consoleSize: _consoleSize, commandLine: _commandLine, ...rest } = process;
   return { ...rest, args, terminal, ...(terminal ? { env: withTerm(rest['env']) } : {}) };
@@ -80,14 +64,14 @@ const withTerm = (env: unknown): readonly unknown[] => {
 };
 
 /** linux.cgroupsPath of the spec, or null when it can't be read. */
-export const readCgroupsPath = async (bundlePath: string): Promise<string | null> => {
-  const spec = await readSpec(bundlePath).catch(() => null);
+export const readCgroupsPath = async (bundlePath: string, calls?: FileCalls): Promise<string | null> => {
+  const spec = await readSpec(bundlePath, calls).catch(() => null);
   return cgroupsPathSchema.safeParse(spec?.linux?.['cgroupsPath']).data ?? null;
 };
 
 /** Whether the OCI runtime has hooks to run once the container runs. Throws HostFailed for a bundle without a spec. */
-export const hasPoststartHooks = async (bundlePath: string): Promise<boolean> => {
-  const { hooks = {} } = await readSpec(bundlePath);
+export const hasPoststartHooks = async (bundlePath: string, calls?: FileCalls): Promise<boolean> => {
+  const { hooks = {} } = await readSpec(bundlePath, calls);
   // OCI runtimes written in Go read names of any case.
   return Object.keys(hooks).some((name) => name.toLowerCase() === 'poststart');
 };

@@ -12,11 +12,13 @@ import {
   closeSync,
   constants,
   fchmodSync,
+  fstatSync,
   lstatSync,
   mkdirSync,
   open as openCallback,
   openSync,
   readdirSync,
+  readFileSync,
   renameSync,
   type Stats,
   statfsSync,
@@ -67,6 +69,8 @@ export interface FileCalls {
   readonly lstat: (path: string) => Promise<Stats>;
   readonly names: (directory: string) => Promise<readonly string[]>;
   readonly entries: (directory: Buffer) => Promise<readonly DirectoryEntry[]>;
+  /** The whole of a file; null when it has more bytes than that. Follows no link in its place. */
+  readonly content: (path: string, bytesMax: number) => Promise<Buffer | null>;
   /** Makes the file or empties it, fills it, and gives it the mode whatever the umask is. Follows no link in its place. */
   readonly fill: (path: string, content: string | Uint8Array, mode: number) => Promise<void>;
 }
@@ -97,6 +101,27 @@ const fillDirect = (path: string, content: string | Uint8Array, mode: number): v
   }
 };
 
+const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW;
+
+const contentPooled: FileCalls['content'] = async (path, bytesMax) => {
+  const file = await open(path, READ_FLAGS);
+  try {
+    const { size } = await file.stat();
+    return size > bytesMax ? null : await file.readFile();
+  } finally {
+    await file.close();
+  }
+};
+
+const contentDirect = (path: string, bytesMax: number): Buffer | null => {
+  const file = openSync(path, READ_FLAGS);
+  try {
+    return fstatSync(file).size > bytesMax ? null : readFileSync(file);
+  } finally {
+    closeSync(file);
+  }
+};
+
 const openPooled = promisify(openCallback);
 
 export const pooledCalls: FileCalls = {
@@ -114,6 +139,7 @@ export const pooledCalls: FileCalls = {
   lstat,
   names: (directory) => readdir(directory),
   entries: (directory) => readdir(directory, NAMES_AS_BYTES),
+  content: contentPooled,
   fill: fillPooled,
 };
 
@@ -133,6 +159,7 @@ const directCalls: FileCalls = {
   lstat: (path) => Promise.try(() => lstatSync(path)),
   names: (directory) => Promise.try(() => readdirSync(directory)),
   entries: (directory) => Promise.try(() => readdirSync(directory, NAMES_AS_BYTES)),
+  content: (path, bytesMax) => Promise.try(contentDirect, path, bytesMax),
   fill: (path, content, mode) => Promise.try(fillDirect, path, content, mode),
 };
 

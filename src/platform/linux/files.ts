@@ -5,7 +5,7 @@
 import { rm } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, normalize } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';
-import { type CallsAt, pooledEverywhere } from './file-calls.ts';
+import { type CallsAt, pooledCalls, pooledEverywhere } from './file-calls.ts';
 import { isAtOrBelow } from './mounts.ts';
 import { mountsBelow } from './mounts-below.ts';
 import { settleAll } from './settle-all.ts';
@@ -112,8 +112,9 @@ export const pooledFiles = createFiles(pooledEverywhere);
 export const { makeDirectory, isMountPoint, namesIn, writeFileWhole } = pooledFiles;
 
 /** Removes a directory tree; its name is free before its content is gone. What is not there is removed. */
-const removeTree = async (path: string, { callsAt, removeWhole }: Files): Promise<void> => {
-  const { rename } = callsAt(path);
+const removeTree = async (path: string, { removeWhole }: Files): Promise<void> => {
+  // By the pool wherever it is: for a directory that may be a mount point somewhere else the kernel waits for all that mount.
+  const { rename } = pooledCalls;
   const removed = join(dirname(path), `.removed-${basename(path)}`);
   try {
     await rename(path, removed);

@@ -3,8 +3,9 @@
  * process for as long as the machine is up, and with the boot id for ever. A zombie counts as dead: its parent being
  * slow to reap it changes nothing. Must not signal anything but the exact process it was asked to.
  */
-import { readFileSync } from 'node:fs';
+import { closeSync, openSync, read, readFileSync } from 'node:fs';
 import { readFile, readlink } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import { node } from 'koffi';
 import { orAfter } from '../rpc/timeout.ts';
 import { closeDescriptor, errorCodeOf, openPidfd, signalPidfd } from './syscalls.ts';
@@ -83,10 +84,33 @@ export const readProcessStatus = (pid: number): Promise<string> =>
 
 const isDead = (state: string): boolean => state === 'Z' || state === 'X';
 
+const isThatOne = (stat: ProcessStat | null, { startTicks }: ProcessName): boolean =>
+  stat !== null && stat.startTicks === startTicks && !isDead(stat.state);
+
 /** True while exactly this process runs; false for a zombie, and for another process with the same pid. */
-export const isAlive = async (name: ProcessName): Promise<boolean> => {
-  const stat = await readProcessStat(name.pid);
-  return stat !== null && stat.startTicks === name.startTicks && !isDead(stat.state);
+export const isAlive = async (name: ProcessName): Promise<boolean> => isThatOne(await readProcessStat(name.pid), name);
+
+const readInPool = promisify(read);
+/** A line has some 50 numbers. */
+const STAT_BYTES_MAX = 4096;
+
+/**
+ * As readProcessStat, for one that may just be about to run another program: until it does, execve(2) has whoever reads this
+ * line wait, 15 ms and more where it has to wait for a processor.
+ */
+const readStatOfBeginner = async (pid: number): Promise<ProcessStat | null> => {
+  try {
+    const file = openSync(`/proc/${pid}/stat`, 'r');
+    try {
+      const { bytesRead, buffer } = await readInPool(file, Buffer.alloc(STAT_BYTES_MAX), 0, STAT_BYTES_MAX, 0);
+      return parseProcessStat(buffer.toString('utf8', 0, bytesRead));
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    if (gone(error)) return null;
+    throw error;
+  }
 };
 
 /** Path of the program the process runs; null when it is gone, is a kernel thread, or may not be looked at. */
@@ -140,7 +164,7 @@ export const holdProcess = async (name: ProcessName): Promise<HeldProcess | null
   if (fd === null) return null;
   let open = true;
   // Asked after the descriptor is open: had the pid passed on to another process in between, this would show it.
-  const alive = await isAlive(name);
+  const alive = isThatOne(await readStatOfBeginner(name.pid), name);
   if (!alive) {
     closeDescriptor(fd);
     return null;

@@ -3,9 +3,10 @@
  * half and more than once.
  */
 import assert from 'node:assert/strict';
-import { mkdir, open, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, readlink, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it, type TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { EffectOf } from '../../../src/domain/model/effects.ts';
 import type { Bundle } from '../../../src/domain/model/tasks.ts';
 import { FailureError } from '../../../src/domain/model/errors.ts';
@@ -132,6 +133,27 @@ describe('PreparePodSandbox', () => {
     assert.equal(await readFile(join(dir, 'resolv.conf'), 'utf8'), '');
     await writeFile(join(hostEtcDir, 'resolv.conf'), Buffer.alloc(2 * MiB));
     await assert.rejects(effects.PreparePodSandbox(withoutShm, context), /resolv.conf is larger than/);
+  });
+
+  it('copies a host file as it is now, whatever its dates say', { timeout }, async (t) => {
+    const { effects, prepare, dir, hostEtcDir } = await setUp(t);
+    const hostFile = join(hostEtcDir, 'resolv.conf');
+    const longAgo = new Date(2001, 1, 1);
+    const copied = async (): Promise<string> => {
+      await effects.PreparePodSandbox({ ...prepare, shm: null, bundle: null }, context);
+      return readFile(join(dir, 'resolv.conf'), 'utf8');
+    };
+    await writeFile(hostFile, 'nameserver 192.0.2.1\n');
+    await utimes(hostFile, longAgo, longAgo);
+    // What was changed a moment ago is read each time.
+    await sleep(1_100);
+    assert.equal(await copied(), 'nameserver 192.0.2.1\n');
+    assert.equal(await copied(), 'nameserver 192.0.2.1\n');
+    await writeFile(hostFile, 'nameserver 192.0.2.2\n');
+    await utimes(hostFile, longAgo, longAgo);
+    assert.equal(await copied(), 'nameserver 192.0.2.2\n');
+    await rm(hostFile);
+    assert.equal(await copied(), '');
   });
 
   it('adds a seccomp profile of the node to the bundle, and refuses one that is none', { timeout }, async (t) => {

@@ -12,6 +12,7 @@ import { startInit } from '../../../src/adapters/shim/tasks/start-init.ts';
 import { defaultTimings } from '../../../src/adapters/shim/timings.ts';
 import type { EffectOf } from '../../../src/domain/model/effects.ts';
 import { FailureError } from '../../../src/domain/model/errors.ts';
+import { pooledFiles } from '../../../src/platform/linux/files.ts';
 import { findProgram } from '../../../src/platform/linux/find-program.ts';
 import { isAlive } from '../../../src/platform/linux/processes.ts';
 import { readAway } from '../../../src/platform/linux/watch-readable.ts';
@@ -41,6 +42,7 @@ for (const installed of await testShims()) {
     let pod: Awaited<ReturnType<Rig['startPod']>>;
     let shim: TaskClient;
     type Created = EffectOf<'CreateTask'>;
+    const parts = () => ({ paths: shimPaths(rig.stateDir), timings: defaultTimings, files: pooledFiles });
 
     before(async () => {
       dir = await tempDir(owner);
@@ -126,7 +128,7 @@ for (const installed of await testShims()) {
       const still = await container();
       const waiting = (await create(still)).task;
       process.kill(waiting.pid, 'SIGSTOP');
-      const hasty = { paths: shimPaths(rig.stateDir), timings: { ...defaultTimings, launchMs: 100 } };
+      const hasty = { ...parts(), timings: { ...defaultTimings, launchMs: 100 } };
       await assert.rejects(startInit(hasty, still, waiting), /did not begin within 100 ms/);
       const starting = start(still);
       assert.equal(await orAfter(starting, 200, 'pending'), 'pending');
@@ -140,7 +142,7 @@ for (const installed of await testShims()) {
       const hooked = await container({ startContainer: [{ path: '/bin/sh', args: ['sh', '-c', 'sleep 1'] }] });
       const { task } = await create(begun);
       for (const one of [waiting, unmarked, hooked]) await create(one);
-      assert.equal(await startInit({ paths: shimPaths(rig.stateDir), timings: defaultTimings }, begun, task), true);
+      assert.equal(await startInit(parts(), begun, task), true);
       // As one that was killed while the hooks ran.
       const fd = openSync(fifoOf(hooked), constants.O_RDONLY | constants.O_NONBLOCK);
       await eventually('it is let go', async () => readAway(fd, 16) === 'bytes');

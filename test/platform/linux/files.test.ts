@@ -50,6 +50,18 @@ for (const [where, place] of places)
       await assert.rejects(files.writeFileWhole(join(dir, 'no', 'file'), '', 0o600), { code: 'ENOENT' });
     });
 
+    it('are read whole, up to a size, and never through a link', async (t) => {
+      const { dir, files } = await opened(t, place);
+      const path = join(dir, 'file');
+      const { content } = files.callsAt(path);
+      await writeFile(path, 'seven b');
+      assert.equal((await content(path, 7))?.toString(), 'seven b');
+      assert.equal(await content(path, 6), null);
+      await symlink(path, join(dir, 'link'));
+      await assert.rejects(content(join(dir, 'link'), 7), { code: 'ELOOP' });
+      await assert.rejects(content(join(dir, 'none'), 7), { code: 'ENOENT' });
+    });
+
     it('are in directories for one pod alone, whatever these were before', async (t) => {
       const { dir, files } = await opened(t, place);
       const path = join(dir, 'pods', 'one');

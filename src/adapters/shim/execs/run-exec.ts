@@ -54,7 +54,7 @@ export const runExec = async (
     const opening = openStreams(context, execId);
     const ready = Promise.all([
       context.shims.clientOf(podSandboxId),
-      readExecProcess(bundlePath, command, false),
+      readExecProcess(bundlePath, command, false, context.files.callsAt(bundlePath)),
       opening,
     ]);
     const [client, process, streams] = await context.joining

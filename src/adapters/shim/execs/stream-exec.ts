@@ -96,7 +96,7 @@ export const streamExec = async (
     const session = context.processClientOf(execId);
     const [client, process] = await Promise.all([
       context.shims.clientOf(podSandboxId),
-      readExecProcess(bundlePath, command, tty),
+      readExecProcess(bundlePath, command, tty, context.files.callsAt(bundlePath)),
     ]);
     const pumps = await openPumps(context, effect, session);
     const { stdin, stdout, stderr } = pumps;

@@ -18,7 +18,7 @@
  * The shim goes on calling such a task created, until it ends.
  */
 import { type Stats, writeSync } from 'node:fs';
-import { readFile, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { EffectOf } from '../../../domain/model/effects.ts';
 import { FailureError } from '../../../domain/model/errors.ts';
@@ -71,13 +71,13 @@ const waitingOf = (binaryName: string): Waiting | undefined => WAITING.get(basen
  * after 1.5), or the shim is to watch the task's memory from then on.
  */
 export const startsHere = async (
-  { shims }: Pick<ShimContext, 'shims'>,
+  { shims, files }: Pick<ShimContext, 'shims' | 'files'>,
   { handler, podSandboxId, bundlePath }: EffectOf<'CreateTask'>,
 ): Promise<boolean> => {
   const version = shims.get(podSandboxId)?.version ?? null;
   if (!isPlain(handler) || !watchesMemoryFromCreation(version)) return false;
   // Without a spec that can be read, it is the shim's to say what is wrong.
-  return !(await hasPoststartHooks(bundlePath).catch(() => true));
+  return !(await hasPoststartHooks(bundlePath, files.callsAt(bundlePath)).catch(() => true));
 };
 
 const isPlain = (handler: RuntimeHandler): boolean =>
@@ -141,13 +141,22 @@ const begins = async (fd: number, init: HeldProcess, timeoutMs: number, late: ()
   }
 };
 
+/** What is not there is removed. */
+const removeFifo = async (fifo: string, { unlink }: FileCalls): Promise<void> => {
+  try {
+    await unlink(fifo);
+  } catch (error) {
+    if (errorCodeOf(error) !== 'ENOENT') throw error;
+  }
+};
+
 /** Lets go of a process that waits for a byte. false: nobody reads there. */
-const sayGo = async (fifo: string): Promise<boolean> => {
+const sayGo = async (fifo: string, calls: FileCalls): Promise<boolean> => {
   const fd = await openListenedFifo(fifo);
   if (fd === null) return false;
   try {
     writeSync(fd, GO);
-    await rm(fifo, { force: true });
+    await removeFifo(fifo, calls);
     return true;
   } finally {
     closeDescriptor(fd);
@@ -156,23 +165,24 @@ const sayGo = async (fifo: string): Promise<boolean> => {
 
 /** Resolves with whether the task's process has begun, or is about to; false: it has not, and nothing was done to it. */
 export const startInit = async (
-  { paths, timings }: Pick<ShimContext, 'paths' | 'timings'>,
+  { paths, timings, files }: Pick<ShimContext, 'paths' | 'timings' | 'files'>,
   { handler, containerId }: Pick<EffectOf<'StartTask'>, 'handler' | 'containerId'>,
   task: LaunchedTask,
 ): Promise<boolean> => {
   const fifo = join(paths.runtimeState(containerId), FIFO);
   const waiting = waitingOf(handler.binaryName);
-  if (waiting === undefined || !isFifoOf(waiting, await statsOf(fifo))) return false;
-  if (waiting.speaks === 'starter') return (await isAlive(task)) && (await sayGo(fifo));
+  const calls = files.callsAt(fifo);
+  if (waiting === undefined || !isFifoOf(waiting, await statsOf(fifo, calls))) return false;
+  if (waiting.speaks === 'starter') return (await isAlive(task)) && (await sayGo(fifo, calls));
   const init = await holdProcess(task);
   if (init === null) return false;
   const message = `The process of container ${containerId} did not begin within ${timings.launchMs} ms.`;
   const late = (): Error => new FailureError('TimedOut', message);
   try {
-    const fd = await openFifoReader(fifo);
+    const fd = await openFifoReader(fifo, calls);
     try {
       if (!(await begins(fd, init, timings.launchMs, late))) return false;
-      await rm(fifo, { force: true });
+      await removeFifo(fifo, calls);
       return true;
     } finally {
       closeDescriptor(fd);
@@ -209,5 +219,5 @@ export const endStart = async (
   containerId: string,
 ): Promise<void> => {
   const fifo = join(paths.runtimeState(containerId), FIFO);
-  if (await files.isThere(fifo)) await rm(fifo, { force: true });
+  await removeFifo(fifo, files.callsAt(fifo));
 };
