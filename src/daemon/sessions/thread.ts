@@ -18,6 +18,7 @@ import type {
   StreamingRequest,
 } from '../../adapters/streaming/types.ts';
 import { messageOf } from '../../domain/model/errors.ts';
+import { goBehind } from '../../platform/linux/own-process.ts';
 import { createPendingReplies } from '../../platform/rpc/pending.ts';
 import { unlessAborted } from '../../platform/rpc/timeout.ts';
 import { carried, type FromThread, revived, type SessionSubject, type ToThread } from './messages.ts';
@@ -196,6 +197,7 @@ const serve = async (port: NonNullable<typeof parentPort>, options: ThreadOption
 
 if (parentPort !== null) {
   const port = parentPort;
+  goBehind();
   const say = (message: FromThread): void => port.postMessage(message);
   serve(port, workerData as ThreadOptions).catch((error: unknown) => {
     say({ kind: 'notListening', message: messageOf(error) });

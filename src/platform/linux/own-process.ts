@@ -76,8 +76,12 @@ export const setNice = (nice: number): void => {
   if (leadsSession()) setNiceOfSession(nice);
 };
 
-/** Has the calling thread go behind those of this process that calls wait for. */
+/**
+ * Has the calling thread go behind those of this process that calls wait for; and, which takes more than no advantage, not before
+ * other processes. The kernel weighs the session on each processor by what its threads there weigh beside all of them: one of
+ * nice 10 beside an event loop of nice -20 that works a tenth of the time has there what any other process has.
+ */
 export const goBehind = (): void => {
-  const { PRIORITY_NORMAL } = constants.priority;
-  if (getPriority() < PRIORITY_NORMAL) setPriority(PRIORITY_NORMAL);
+  const { PRIORITY_NORMAL, PRIORITY_BELOW_NORMAL } = constants.priority;
+  if (getPriority() < PRIORITY_NORMAL) setPriority(PRIORITY_BELOW_NORMAL);
 };

@@ -5,6 +5,8 @@ import { mkdir, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { removeLeftCgroup } from '../../../src/adapters/shim/tasks/kill-and-delete.ts';
+import { defaultTimings } from '../../../src/adapters/shim/timings.ts';
+import { pooledFiles } from '../../../src/platform/linux/files.ts';
 import { readMountInfo } from '../../../src/platform/linux/mounts.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { type BackgroundProcess, startProcess } from '../../support/process.ts';
@@ -38,11 +40,11 @@ const leave = async (t: TestContext, containerId: string, cgroupsPath: string): 
   return { cgroup, bundlePath, process };
 };
 
-const timings = { reapMs: 10_000 };
+const context = { timings: { ...defaultTimings, reapMs: 10_000 }, files: pooledFiles };
 
 test('a cgroup that an NRI plugin chose is left alone, with who is in it', async (t) => {
   const { cgroup, bundlePath, process } = await leave(t, 'c1', `/scribe-test-${randomBytes(4).toString('hex')}-chosen`);
-  await removeLeftCgroup({ timings } as never, bundlePath);
+  await removeLeftCgroup(context, bundlePath);
   assert.ok(process.isAlive());
   await rmdir(cgroup).then(
     () => assert.fail('nobody is in it any more'),
@@ -55,7 +57,7 @@ test('a cgroup that an NRI plugin chose is left alone, with who is in it', async
 test("a task's own cgroup goes, with what is left in it", async (t) => {
   const containerId = randomBytes(8).toString('hex');
   const { cgroup, bundlePath, process } = await leave(t, containerId, `/scribe-test-${containerId}`);
-  await removeLeftCgroup({ timings } as never, bundlePath);
+  await removeLeftCgroup(context, bundlePath);
   assert.equal(await process.ended, 'SIGKILL');
   await assert.rejects(rmdir(cgroup), { code: 'ENOENT' });
 });

@@ -46,8 +46,8 @@ describe('going before others', () => {
     const { threads, child, behind, others } = await seenBy();
     assert.deepEqual(threads, [NICE]);
     assert.equal(child, NICE);
-    assert.equal(behind, 0);
-    assert.deepEqual(new Set(others), new Set([NICE, 0]));
+    assert.equal(behind, 10);
+    assert.deepEqual(new Set(others), new Set([NICE, 10]));
   });
 
   test('its session does where it is its own, and otherwise not', async () => {

@@ -171,7 +171,10 @@ const deleteThroughShim = async (context: ShimContext, effect: EffectOf<'DeleteT
  * state that `delete` could find it by. One that does not bear the task's id was chosen by an NRI plugin: others may be in
  * it, and it is left alone.
  */
-export const removeLeftCgroup = async ({ timings, files }: ShimContext, bundlePath: string): Promise<void> => {
+export const removeLeftCgroup = async (
+  { timings, files }: Pick<ShimContext, 'timings' | 'files'>,
+  bundlePath: string,
+): Promise<void> => {
   const cgroupsPath = await readCgroupsPath(bundlePath, files.callsAt(bundlePath));
   if (cgroupsPath?.includes(basename(bundlePath)) === true) await removeCgroup(cgroupsPath, timings.reapMs);
 };
