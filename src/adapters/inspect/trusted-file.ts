@@ -5,6 +5,7 @@
 import type { BigIntStats } from 'node:fs';
 import { constants, open, stat } from 'node:fs/promises';
 import { FailureError } from '../../domain/model/errors.ts';
+import { signatureOf } from '../../platform/linux/file-signature.ts';
 
 const OTHERS_WRITE = 0o022n;
 
@@ -20,10 +21,6 @@ export async function checkTrustedDirectory(path: string): Promise<void> {
   const problem = whoElseWrites(await stat(path, { bigint: true }));
   if (problem !== null) throw new FailureError('HostFailed', `the directory ${path} ${problem}`);
 }
-
-/** Changes whenever the file does: with its device and inode, the times say when. */
-const signatureOf = ({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string =>
-  [dev, ino, size, mtimeNs, ctimeNs].join(':');
 
 export interface TrustedFile {
   readonly signature: string;

@@ -3,7 +3,6 @@
  * CleanPodSandbox, CreateNetns, RemoveNetns. Doing any of them again is safe. Must touch nothing outside of the
  * directories it was given.
  */
-import type { BigIntStats } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EffectOf } from '../../domain/model/effects.ts';
@@ -12,6 +11,7 @@ import { FailureError } from '../../domain/model/errors.ts';
 import { parseProfile } from '../../domain/oci/seccomp.ts';
 import { labelledMount } from '../../domain/oci/selinux.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
+import { signatureOf } from '../../platform/linux/file-signature.ts';
 import { createPathCleaner, type Files } from '../../platform/linux/files.ts';
 import type { Snapshots } from '../images/snapshots-port.ts';
 import { writeLabel } from '../../platform/linux/selinux.ts';
@@ -54,13 +54,9 @@ const NS_PER_MS = 1_000_000n;
 const SETTLED_NS = 1_000_000_000n;
 
 interface HostFile {
-  /** What changes whenever the file is written or another takes its place. */
-  readonly version: string;
+  readonly signature: string;
   readonly content: Uint8Array;
 }
-
-const versionOf = ({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string =>
-  [dev, ino, size, mtimeNs, ctimeNs].join(' ');
 
 /**
  * Reads files of the host's /etc, bounded; one that is missing is empty. Their links are the host's own and are followed. A file
@@ -73,13 +69,14 @@ const createHostFiles = (): ((path: string) => Promise<Uint8Array>) => {
       const before = await stat(path, { bigint: true });
       if (before.size > HOST_FILE_BYTES_MAX)
         throw new FailureError('HostFailed', `${path} is larger than ${HOST_FILE_BYTES_MAX} bytes: make it smaller.`);
-      const version = versionOf(before);
+      const signature = signatureOf(before);
       const file = known.get(path);
-      if (file?.version === version) return file.content;
+      if (file?.signature === signature) return file.content;
       const content = await readFile(path);
       // What is written meanwhile, or within the same tick of the kernel's clock, must not pass for what was read.
       const isSettled = BigInt(Date.now()) * NS_PER_MS - before.ctimeNs > SETTLED_NS;
-      if (isSettled && versionOf(await stat(path, { bigint: true })) === version) known.set(path, { version, content });
+      if (isSettled && signatureOf(await stat(path, { bigint: true })) === signature)
+        known.set(path, { signature, content });
       return content;
     } catch (error) {
       if (errorCodeOf(error) === 'ENOENT') return new Uint8Array();

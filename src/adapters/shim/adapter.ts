@@ -8,6 +8,7 @@ import type { Logger } from 'pino';
 import type { Observe, PerformEffects } from '../../engine/ports.ts';
 import type { CgroupFacts } from '../../domain/model/node-facts.ts';
 import type { Files } from '../../platform/linux/files.ts';
+import { memoryHierarchy } from '../../platform/linux/memory-cgroup.ts';
 import type { LogKeeper } from '../log-keeper/types.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import { listenTtrpc } from '../../platform/ttrpc/server.ts';
@@ -16,7 +17,7 @@ import { checkpointPod, endPodCheckpoint } from './pod-checkpoint.ts';
 import { needCriu, readPodCheckpoint } from './read-checkpoint.ts';
 import { createContainerIo } from './tasks/container-io.ts';
 import type { ShimContext } from './context.ts';
-import { createJoining, hierarchyOf, type Joining } from './joining.ts';
+import { createJoining, type Joining } from './joining.ts';
 import { createDelivery } from './delivery.ts';
 import { createEventsService } from './events.ts';
 import { createOutputMemory } from './execs/exec-output.ts';
@@ -171,7 +172,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
     },
     counters,
     files,
-    joining: createJoining(spawner, hierarchyOf(options.cgroup)),
+    joining: createJoining(spawner, memoryHierarchy(options.cgroup)),
     filledArg: options.filledArg,
     processClientOf: options.processClientOf,
     execOutput: {

@@ -2,24 +2,13 @@
  * Work at whose end a process will have joined control groups: the spawner is told of it, and gets over with the kernel's wait
  * meanwhile (src/platform/linux/cgroup-joining.ts). Knows when, not how.
  */
-import type { CgroupFacts } from '../../domain/model/node-facts.ts';
-import { MEMORY_CONTROLLER } from '../../platform/linux/cgroup-path.ts';
-import type { Hierarchy } from '../../platform/linux/cgroup-joining.ts';
+import type { Hierarchy } from '../../platform/linux/memory-cgroup.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 
 /** Between two pieces of work that belong together, such as adding a command and starting it. */
 const LINGER_MS = 10;
 /** A program that has not joined by then hangs, or has joined long ago. */
 const LONGEST_MS = 1_000;
-
-/** Of the memory controller, which every process is in; null where there is none. */
-export const hierarchyOf = ({
-  version,
-  controllers,
-}: Pick<CgroupFacts, 'version' | 'controllers'>): Hierarchy | null => {
-  const mountPoint = controllers[MEMORY_CONTROLLER];
-  return mountPoint === undefined ? null : { version, mountPoint };
-};
 
 export interface Joining {
   /** Gives what the work gives. */
@@ -30,7 +19,7 @@ export interface Joining {
 export const createJoining = ({ joinAhead }: Pick<Spawner, 'joinAhead'>, hierarchy: Hierarchy | null): Joining => {
   let working = 0;
   let untilMs = 0;
-  let isOff = hierarchy === null;
+  let isOff = false;
 
   /** It is a help, which nobody waits for: without it programs take longer. */
   const ask = (forMs: number): void => {

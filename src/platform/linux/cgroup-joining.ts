@@ -7,10 +7,8 @@
  * So while such a program starts, the spawner joins the group that it is in already, again and again, on a thread of its
  * pool. Must never move a process: the group is looked up anew for each round of joins.
  */
-import { closeSync, constants, openSync, readFile, write } from 'node:fs';
+import { closeSync, constants, openSync, write } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { memoryCgroupPath } from './cgroup-path.ts';
 
 /** The kernel stays ready for 11 ms, and a timer may be late. */
 const AGAIN_MS = 6;
@@ -22,18 +20,6 @@ const DEAR_MS = 3;
 /** Some are cheap because others joined, and some dear on a busy machine; so many more are cheap because of the kernel (favordynmods, say). */
 const CHEAP_MAX = 16;
 const CHEAP_FOR_A_DEAR = 4;
-
-/** The hierarchy of the memory controller: every process is in one of its groups. */
-export interface Hierarchy {
-  readonly version: 1 | 2;
-  readonly mountPoint: string;
-}
-
-/** The directory of this process's control group; null: /proc does not say. By the pool: the kernel may hold a lock of it. */
-export const ownCgroupDirectory = async ({ version, mountPoint }: Hierarchy): Promise<string | null> => {
-  const path = memoryCgroupPath(await promisify(readFile)('/proc/self/cgroup', 'utf8'), version);
-  return path === null ? null : join(mountPoint, path);
-};
 
 /** Joins for so long from now on, whatever was said before; false: never again, since it is cheap here, or can't be done. */
 export type CgroupJoining = (forMs: number) => boolean;

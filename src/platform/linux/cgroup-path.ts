@@ -1,7 +1,7 @@
 /**
- * Where a control group is: a container's, from the cgroupsPath of its OCI spec, a path below every controller's mount
- * (cgroupfs), or "slice:prefix:name" (systemd), which runtimes turn into nested slices with a scope in the last; and a
- * process's, from what /proc says of it. Pure text work.
+ * Where a container's control group is, from the cgroupsPath of its OCI spec: a path below every controller's mount
+ * (cgroupfs), or "slice:prefix:name" (systemd), which runtimes turn into nested slices with a scope in the last.
+ * Pure text work.
  */
 import { join, normalize } from 'node:path';
 
@@ -36,17 +36,4 @@ export const cgroupDirectory = (cgroupsPath: string): string | null => {
   const relative = directory.replace(/^\/+|\/+$/g, '');
   const leadsOut = relative.split('/').includes('..') || relative.includes('\0');
   return relative === '' || relative === '.' || leadsOut ? null : relative;
-};
-
-export const MEMORY_CONTROLLER = 'memory';
-
-/** Path of the process's cgroup in the hierarchy of the memory controller, of the text of /proc/<pid>/cgroup. */
-export const memoryCgroupPath = (procCgroup: string, version: 1 | 2): string | null => {
-  const wanted = (controllers: string): boolean =>
-    version === 2 ? controllers === '' : controllers.split(',').includes(MEMORY_CONTROLLER);
-  for (const line of procCgroup.split('\n')) {
-    const [, controllers, path] = /^\d+:([^:]*):(\/.*)$/.exec(line) ?? [];
-    if (controllers !== undefined && path !== undefined && wanted(controllers)) return path;
-  }
-  return null;
 };

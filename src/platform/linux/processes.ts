@@ -61,22 +61,25 @@ const gone = (error: unknown): boolean => {
   return code === 'ENOENT' || code === 'ESRCH';
 };
 
-/** Of /proc/<pid>/stat; null when there is no process of that pid. */
-const statNow = (pid: number): ProcessStat | null => {
+/** null when there is no process that could be looked at. */
+const unlessGone = async <T>(look: () => Promise<T>): Promise<T | null> => {
   try {
-    return parseProcessStat(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+    return await look();
   } catch (error) {
     if (gone(error)) return null;
     throw error;
   }
 };
 
+const statPath = (pid: number): string => `/proc/${pid}/stat`;
+
 /**
- * What /proc says of the process; null when there is none of that pid. Read on the calling thread, which waits for nothing:
- * the kernel makes this file from what it has in memory and takes no lock that a process could be stuck with (as its command
- * line's does). By the pool it is five turns of the loop, five times in a pod's life.
+ * What /proc says of the process; null when there is none of that pid. Read on the calling thread: the kernel makes this file
+ * from what it has in memory, and has nobody wait but while the process is in execve(2) (for those, see readStatOfBeginner). By
+ * the pool it is five turns of the loop, five times in a pod's life.
  */
-export const readProcessStat = (pid: number): Promise<ProcessStat | null> => Promise.try(statNow, pid);
+export const readProcessStat = (pid: number): Promise<ProcessStat | null> =>
+  unlessGone(async () => parseProcessStat(readFileSync(statPath(pid), 'utf8')));
 
 /** Text of /proc/<pid>/status, read as the line above is, and for the same reason. Rejects when it is gone. */
 export const readProcessStatus = (pid: number): Promise<string> =>
@@ -98,20 +101,16 @@ const STAT_BYTES_MAX = 4096;
  * As readProcessStat, for one that may just be about to run another program: until it does, execve(2) has whoever reads this
  * line wait, 15 ms and more where it has to wait for a processor.
  */
-const readStatOfBeginner = async (pid: number): Promise<ProcessStat | null> => {
-  try {
-    const file = openSync(`/proc/${pid}/stat`, 'r');
+const readStatOfBeginner = (pid: number): Promise<ProcessStat | null> =>
+  unlessGone(async () => {
+    const file = openSync(statPath(pid), 'r');
     try {
       const { bytesRead, buffer } = await readInPool(file, Buffer.alloc(STAT_BYTES_MAX), 0, STAT_BYTES_MAX, 0);
       return parseProcessStat(buffer.toString('utf8', 0, bytesRead));
     } finally {
       closeSync(file);
     }
-  } catch (error) {
-    if (gone(error)) return null;
-    throw error;
-  }
-};
+  });
 
 /** Path of the program the process runs; null when it is gone, is a kernel thread, or may not be looked at. */
 export const readExecutable = async (pid: number): Promise<string | null> => {

@@ -8,7 +8,7 @@
  *   rest     the body: JSON, or bytes of a stream
  */
 import type { FailureReason } from '../../domain/model/errors.ts';
-import type { Hierarchy } from '../linux/cgroup-joining.ts';
+import type { Hierarchy } from '../linux/memory-cgroup.ts';
 import { createFrameReader as createReader, encodeFrame as encode, type FrameForm } from '../rpc/framing.ts';
 import type { MappedMountsRequest, NamespacesRequest, ProcessName, RunRequest, RunResult, Spawner } from './types.ts';
 

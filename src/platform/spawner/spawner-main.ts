@@ -9,8 +9,9 @@ import { closeSync, ftruncateSync, openSync, readdirSync, readFileSync, writeSyn
 import { Socket } from 'node:net';
 import { FailureError, type FailureReason, messageOf } from '../../domain/model/errors.ts';
 import { statOf } from './holder.ts';
-import { type CgroupJoining, createCgroupJoining, ownCgroupDirectory } from '../linux/cgroup-joining.ts';
+import { type CgroupJoining, createCgroupJoining } from '../linux/cgroup-joining.ts';
 import { giveBackWhenQuiet } from '../linux/give-back.ts';
+import { memoryCgroupOf } from '../linux/memory-cgroup.ts';
 import { reapChildren, spawnProgram } from '../linux/spawn.ts';
 import { errorCodeOf, lockWaiting } from '../linux/syscalls.ts';
 import { mountAllMapped, mountFrom, unmountAll, unpin } from './mounts.ts';
@@ -156,7 +157,7 @@ const serve = (): void => {
         }
       case 'joinAhead':
         // The hierarchy is the node's, and stays what it was.
-        joinFor ??= createCgroupJoining(() => ownCgroupDirectory(request.hierarchy));
+        joinFor ??= createCgroupJoining(() => memoryCgroupOf(request.hierarchy, process.pid));
         return { ok: true, value: joinFor(request.forMs) };
       default:
         performAtOnce(request);

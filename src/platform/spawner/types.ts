@@ -2,7 +2,7 @@
  * What the daemon asks of its spawner (C15): run a program to its end, or do a system call that belongs to a process
  * with one thread. The spawner is a small child process; when the daemon goes it kills what is under way and ends.
  */
-import type { Hierarchy } from '../linux/cgroup-joining.ts';
+import type { Hierarchy } from '../linux/memory-cgroup.ts';
 
 /** What a program is told while it runs. */
 export interface Told {

@@ -1,7 +1,8 @@
 /** When the spawner is told to get over with the kernel's wait for joins of control groups: around work, and no more often than it helps. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createJoining, hierarchyOf } from '../../../src/adapters/shim/joining.ts';
+import { createJoining } from '../../../src/adapters/shim/joining.ts';
+import { memoryHierarchy } from '../../../src/platform/linux/memory-cgroup.ts';
 
 const hierarchy = { version: 2, mountPoint: '/sys/fs/cgroup' } as const;
 
@@ -41,8 +42,8 @@ test('where it never helps it is not asked for again, and a spawner that has end
 });
 
 test('without a memory controller nothing is asked for', async () => {
-  assert.equal(hierarchyOf({ version: 1, controllers: {} }), null);
-  assert.deepEqual(hierarchyOf({ version: 2, controllers: { memory: '/sys/fs/cgroup' } }), hierarchy);
+  assert.equal(memoryHierarchy({ version: 1, controllers: {} }), null);
+  assert.deepEqual(memoryHierarchy({ version: 2, controllers: { memory: '/sys/fs/cgroup' } }), hierarchy);
   const joining = createJoining({ joinAhead: () => Promise.reject(new Error('asked')) }, null);
   assert.equal(await joining.during(async () => 'done'), 'done');
 });

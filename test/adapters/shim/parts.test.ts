@@ -15,7 +15,7 @@ import { fifoSocket } from '../../../src/platform/linux/fifo-socket.ts';
 import { makeFifo, openFifoReader } from '../../../src/adapters/shim/fifos.ts';
 import { openLogDrain } from '../../../src/adapters/shim/process/log-drain.ts';
 import { cgroupPathOfSpec, createOomCounters } from '../../../src/adapters/shim/tasks/oom.ts';
-import { memoryCgroupPath } from '../../../src/platform/linux/cgroup-path.ts';
+import { memoryCgroupPath } from '../../../src/platform/linux/memory-cgroup.ts';
 import { checkBundlePath, checkedId, shimPaths } from '../../../src/adapters/shim/paths.ts';
 import { orAfter } from '../../../src/platform/rpc/timeout.ts';
 import { isInitOf, isSignalledHere } from '../../../src/adapters/shim/tasks/signal-init.ts';

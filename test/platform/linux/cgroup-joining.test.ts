@@ -5,8 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createCgroupJoining, ownCgroupDirectory } from '../../../src/platform/linux/cgroup-joining.ts';
+import { createCgroupJoining } from '../../../src/platform/linux/cgroup-joining.ts';
 import { readCgroupFacts } from '../../../src/platform/linux/cgroups.ts';
+import { memoryCgroupOf, memoryHierarchy } from '../../../src/platform/linux/memory-cgroup.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { eventually } from '../../support/pods.ts';
 
@@ -20,13 +21,12 @@ const groupOf = async (t: TestContext): Promise<string> => {
 };
 
 test('the group that this process is in is joined, and it stays where it is', async () => {
-  const { version, controllers } = await readCgroupFacts();
-  const mountPoint = controllers['memory'];
-  assert.ok(mountPoint !== undefined);
+  const hierarchy = memoryHierarchy(await readCgroupFacts());
+  assert.ok(hierarchy !== null);
   let lookups = 0;
   const joinFor = createCgroupJoining(() => {
     lookups += 1;
-    return ownCgroupDirectory({ version, mountPoint });
+    return memoryCgroupOf(hierarchy, process.pid);
   });
   const before = await readFile('/proc/self/cgroup', 'utf8');
   assert.equal(joinFor(50), true);

@@ -6,8 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { CgroupFacts } from '../../../domain/model/node-facts.ts';
 import type { TaskMemory } from '../../../domain/model/tasks.ts';
-import { MEMORY_CONTROLLER, memoryCgroupPath } from '../../../platform/linux/cgroup-path.ts';
-import { readProcFile } from '../../../platform/linux/proc-file.ts';
+import { memoryCgroupOf, memoryHierarchy } from '../../../platform/linux/memory-cgroup.ts';
 
 export interface OomCounters {
   /** The memory cgroup directory that the process is in, as /proc/<pid>/cgroup tells while it lives; else null. */
@@ -50,18 +49,13 @@ const FILES = {
 } as const;
 
 export const createOomCounters = (facts: Pick<CgroupFacts, 'version' | 'controllers'>): OomCounters => {
-  const root = facts.controllers[MEMORY_CONTROLLER];
+  const hierarchy = memoryHierarchy(facts);
   const countersFile = facts.version === 2 ? 'memory.events' : 'memory.oom_control';
   return {
-    cgroupOfProcess: async (pid) => {
-      if (root === undefined) return null;
-      const text = await readProcFile(`/proc/${pid}/cgroup`).catch(() => '');
-      const path = memoryCgroupPath(text, facts.version);
-      return path === null ? null : join(root, path);
-    },
+    cgroupOfProcess: async (pid) => (hierarchy === null ? null : memoryCgroupOf(hierarchy, pid)),
     cgroupOfSpec: (cgroupsPath) => {
       const path = cgroupPathOfSpec(cgroupsPath);
-      return root === undefined || path === null ? null : join(root, path);
+      return hierarchy === null || path === null ? null : join(hierarchy.mountPoint, path);
     },
     memoryOf: async (cgroupDir) => {
       const files = FILES[facts.version];
@@ -70,7 +64,7 @@ export const createOomCounters = (facts: Pick<CgroupFacts, 'version' | 'controll
         bytesIn(join(cgroupDir, files.peak)),
       ]);
       return {
-        cgroup: root === undefined ? cgroupDir : `/${relative(root, cgroupDir)}`,
+        cgroup: hierarchy === null ? cgroupDir : `/${relative(hierarchy.mountPoint, cgroupDir)}`,
         ...(limitBytes === undefined ? {} : { limitBytes }),
         ...(peakBytes === undefined ? {} : { peakBytes }),
       };
