@@ -2,12 +2,7 @@
  * How soon commands answer that read a large journal, and what they cost; then the latencies of a daemon whose journal that
  * is, alone and while such commands run on it without a pause. Prints every figure beside its goal.
  *
- *   node bench/readers.ts JOURNAL [--rounds N] [--calls N] [--only commands|daemon|fsck]
- *
- * `--only fsck` writes it as a transparency log instead and has Tessera's fsck judge it, which takes Go and the Internet once.
- *
- * JOURNAL is what `node scripts/make-journal.ts JOURNAL` made. The daemon works on a copy of it, in a network namespace of
- * its own. Run `npm run build` first, as whoever installs scribe does.
+ *   node bench/readers.ts --help
  */
 import { copyFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -22,8 +17,21 @@ import { type Known, readerGoals } from './readers/commands.ts';
 import { measureFsck } from './readers/fsck.ts';
 import { load, runScribe, timeToListen } from './readers/run.ts';
 
+const usage = `node bench/readers.ts JOURNAL [--rounds N] [--calls N] [--only commands|daemon|fsck]
+
+  --rounds N  how often each command runs; what is told is the median (3)
+  --calls N   calls of each method that the daemon answers, alone and beside readers (1000)
+  --only PART commands, daemon; or fsck, which is not run otherwise: writes the journal as a transparency log and has
+              Tessera's fsck judge it, which takes Go, and its modules once
+
+JOURNAL is what node scripts/make-journal.ts JOURNAL made. The daemon works on a copy of it, in a network namespace of
+its own, as root. Run npm run build first, as whoever installs scribe does.`;
+
+const parts = ['commands', 'daemon', 'fsck'] as const;
+
 const { values, positionals } = parseArgs({
   options: {
+    help: { type: 'boolean', default: false },
     rounds: { type: 'string', default: '3' },
     calls: { type: 'string', default: '1000' },
     only: { type: 'string' },
@@ -31,7 +39,12 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 });
 const [named] = positionals;
-if (named === undefined) throw new Error('Name a journal: node bench/readers.ts JOURNAL');
+if (values.help || named === undefined) {
+  console.log(usage);
+  process.exit(values.help ? 0 : 2);
+}
+if (values.only !== undefined && !parts.some((part) => part === values.only))
+  throw new Error(`--only ${values.only}: there are ${parts.join(', ')}`);
 const journal = resolve(named);
 const rounds = Number(values.rounds);
 const calls = Number(values.calls);

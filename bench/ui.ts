@@ -3,7 +3,7 @@
  * which other work on the machine lengthens, and processor times, which it does not. All of it, zoomed in, and with a
  * filter on. Can take the pictures of docs/ui.
  *
- *   node bench/ui.ts JOURNAL [--filter WORDS] [--pictures DIR]
+ *   node bench/ui.ts --help
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,11 +18,24 @@ import { load } from './readers/run.ts';
 const PAN_FRAMES = 150;
 const TICKS_PER_SECOND = 100;
 
-const options = { pictures: { type: 'string' }, filter: { type: 'string', default: 'failed' } } as const;
+const usage = `node bench/ui.ts JOURNAL [--filter WORDS] [--pictures DIR]
+
+  --filter WORDS  what is filtered by, in history's words (failed)
+  --pictures DIR  also takes light.png and dark.png of a failed record, into DIR
+
+JOURNAL is what node scripts/make-journal.ts JOURNAL made. Needs Chromium, which npm test installs.`;
+
+const options = {
+  help: { type: 'boolean', default: false },
+  pictures: { type: 'string' },
+  filter: { type: 'string', default: 'failed' },
+} as const;
 const { values, positionals } = parseArgs({ options, allowPositionals: true });
 const [journal] = positionals;
-if (journal === undefined)
-  throw new Error('Name a journal: node bench/ui.ts JOURNAL [--filter WORDS] [--pictures DIR]');
+if (values.help || journal === undefined) {
+  console.log(usage);
+  process.exit(values.help ? 0 : 2);
+}
 
 /** Processor time of a process so far. */
 const cpuMsOf = (pid: number | undefined): number => {

@@ -7,9 +7,11 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 
 const top = join(import.meta.dirname, '..');
-const target = process.argv[2] ?? top;
+const { positionals } = parseArgs({ allowPositionals: true });
+const [target = top] = positionals;
 
 /** Whose services are on the socket; what they import comes with them. */
 const served = ['proto/cri', 'proto/scribe', 'proto/grpc'];

@@ -5,7 +5,7 @@
  * a second run alone, and is named as unsteady if that passes; one whose header says "Never repeated" (fresh seeds: any
  * failure is a finding) does not. Must not know what is tested.
  *
- *   node scripts/test.ts [part of a path ...]
+ *   node scripts/test.ts --help
  *
  * A run of all files leaves a list of the tests that passed (lib/passed-tests.ts).
  */
@@ -13,8 +13,15 @@ import { spawn } from 'node:child_process';
 import { glob, mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { passedPath, type PassedTests } from './lib/passed-tests.ts';
 import type { TestReport } from './lib/test-reporter.ts';
+
+const usage = `node scripts/test.ts [PART-OF-PATH ...]
+
+Runs the test files whose path holds one of the parts, or all of them: node scripts/test.ts journal/verify streaming.
+npm test installs what they need before it runs all; sh scripts/setup.sh test installs it and runs none.
+Ends with status 1 where a test failed, or none ran.`;
 
 const top = join(import.meta.dirname, '..');
 const fileTimeoutMs = 10 * 60_000;
@@ -183,7 +190,7 @@ const writePassed = async (results: readonly FileResult[]): Promise<void> => {
   await writeFile(passedPath, `${JSON.stringify(passed, null, 2)}\n`);
 };
 
-const main = async (): Promise<void> => {
+const main = async (wanted: readonly string[]): Promise<void> => {
   const startedMs = performance.now();
   const deadlineMs = startedMs + totalTimeoutMs;
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -192,7 +199,8 @@ const main = async (): Promise<void> => {
       process.exit(130);
     });
   }
-  const files = await findFiles(process.argv.slice(2));
+  const files = await findFiles(wanted);
+  if (files.length === 0) console.error(`There is no test file whose path holds ${wanted.join(' or ')}.`);
   const alone = await Promise.all(files.map(runsAlone));
   const first = [
     ...(await runAll(
@@ -207,7 +215,7 @@ const main = async (): Promise<void> => {
     )),
   ];
   const results = await repeatFailed(first, deadlineMs);
-  if (process.argv.length === 2) await writePassed(results);
+  if (wanted.length === 0) await writePassed(results);
   const slowest = [...results].sort((a, b) => b.durationMs - a.durationMs).slice(0, slowestShown);
   console.log(`\nslowest of ${results.length} files, ${seconds(performance.now() - startedMs)} in all:`);
   for (const { file, durationMs } of slowest) console.log(`  ${seconds(durationMs).padStart(8)}  ${file}`);
@@ -221,4 +229,10 @@ const main = async (): Promise<void> => {
   process.exitCode = sum('failed') > 0 || results.length === 0 ? 1 : 0;
 };
 
-await main();
+// A word that is no option is part of a path; an option that is not known is told as such.
+const { values, positionals } = parseArgs({
+  options: { help: { type: 'boolean', default: false } },
+  allowPositionals: true,
+});
+if (values.help) console.log(usage);
+else await main(positionals);
