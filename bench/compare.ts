@@ -29,6 +29,7 @@ import {
 import { errorsOf, rowsOf, tableOf } from './compare/report.ts';
 import { nriCosts, type Outcome } from './compare/nri-costs.ts';
 import { type PullKind, pullKinds, pushPullImages } from './compare/pulls.ts';
+import { stageBootId } from './compare/reboot.ts';
 import {
   crunOfAnyVersion,
   nriModes,
@@ -42,7 +43,7 @@ const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--sec
 
   --rounds N    rounds, each of which measures scribe and containerd in turn (7)
   --pods N      pods of a serial round and commands of an exec round; a parallel round has twice as many (20)
-  --loaded N    pods that are there while memory, rates and restarts are measured (100)
+  --loaded N    pods that are there while memory, rates and restarts are measured, and before a reboot (100)
   --seconds S   duration of each measurement of a rate (2)
   --lives N     pods that run and are removed in each round of lives, and of loop (300)
   --dense N     pods of a round of density, of one runtime at a time (300)
@@ -175,11 +176,14 @@ const startAll = async (
   const pullImages = isPulled ? await pushPullImages(registry, registryName, pullMb, kinds) : null;
   const registryConfigDir = await registry.mirrorsFor([registryName]);
   const pauseImage = `${registryName}/pause:latest`;
+  const mounts = crun ? withoutUnified : '';
+  const bootId = plan.phases.includes('reboot') ? await stageBootId(owner, dir, mounts) : null;
   const around = {
     ...{ dir, bin, netns, registryConfigDir, pauseImage, podsPerShim, hasMetrics: plan.phases.includes('loop') },
-    ...(crun
-      ? { ociRuntime: await crunIn(dir), mountNamespace: await privateMounts(owner, withoutUnified) }
-      : { ociRuntime: 'runc' }),
+    ociRuntime: crun ? await crunIn(dir) : 'runc',
+    ...(bootId !== null || crun
+      ? { mountNamespace: bootId?.mountNamespace ?? (await privateMounts(owner, mounts)) }
+      : {}),
     ...(before === undefined ? {} : { before }),
   } as const;
   const runtimes: Runtime[] = [];
@@ -191,7 +195,8 @@ const startAll = async (
       runtimes.push(runtime);
     }
   const image = `${registryName}/busybox:latest`;
-  return { runtimes, image, pullImages, dir, client: netns.inside([join(bin, 'bench-client')]), signal, progress };
+  const client = netns.inside([join(bin, 'bench-client')]);
+  return { runtimes, image, pullImages, bootId, dir, client, signal, progress };
 };
 
 const crunIn = async (dir: string): Promise<string> => {

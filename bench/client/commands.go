@@ -119,6 +119,26 @@ func (c *client) dense(ctx context.Context) (result, error) {
 	return c.fill(ctx)
 }
 
+// again does what a kubelet does after a reboot: it stops every pod that the runtime knows of, and makes another one.
+func (c *client) again(ctx context.Context) (result, error) {
+	answer, err := c.runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{
+		Filter: &cri.PodSandboxFilter{LabelSelector: ownLabel},
+	})
+	if err != nil {
+		return result{}, err
+	}
+	each(len(answer.Items), c.parallel, func(i int) {
+		err := c.rec.timed("StopPodSandbox", func() error {
+			_, err := c.runtime.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: answer.Items[i].Id})
+			return err
+		})
+		if err == nil {
+			_, _ = c.up(ctx, i)
+		}
+	})
+	return c.rec.result(), nil
+}
+
 func (c *client) clean(ctx context.Context) (result, error) {
 	answer, err := c.runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{
 		Filter: &cri.PodSandboxFilter{LabelSelector: ownLabel},

@@ -8,6 +8,7 @@
 //	logs       has -count containers write -bytes each to their logs, in lines of -line-bytes, and reads them back
 //	exec       runs -count commands, one after the other, in one container
 //	fill       runs pods and leaves them
+//	again      stops the pods that fill left, and makes each anew
 //	dense      the same, while it asks for all containers every 20 ms
 //	rates      asks for lists and statuses for -seconds each, from -parallel callers
 //	await      says "ready", then waits until ListContainers answers with every container id of the file -ids
@@ -86,6 +87,7 @@ func run(ctx context.Context, command string, o options) (result, error) {
 		"exec":       c.exec,
 		"logs":       c.logs,
 		"fill":       c.fill,
+		"again":      c.again,
 		"exits":      c.exits,
 		"dense":      c.dense,
 		"streams":    c.streams,

@@ -36,6 +36,7 @@ export type ClientCommand =
   | 'logs'
   | 'streams'
   | 'fill'
+  | 'again'
   | 'dense'
   | 'rates'
   | 'exits'

@@ -11,6 +11,7 @@ import { measureDensity } from './density.ts';
 import { memoryOf, peakOf } from './memory.ts';
 import type { Figures, MetricKey } from './metrics.ts';
 import { measurePulls, type PullImages } from './pulls.ts';
+import { type BootId, rebootFigures, takeAway } from './reboot.ts';
 import type { Runtime, RuntimeName } from './runtimes.ts';
 import { median, percentile } from './statistics.ts';
 import { EXITS, exitFigures, loopFigures } from './under-load.ts';
@@ -18,11 +19,13 @@ import { EXITS, exitFigures, loopFigures } from './under-load.ts';
 /** In the order in which they are measured. The later three need the pods of `loaded`. */
 export const phaseNames = [
   ...(['serial', 'parallel', 'exec', 'streams', 'logs', 'memory', 'rates', 'restart'] as const),
-  ...(['idle', 'loop', 'lives', 'exits', 'density', 'pulls', 'pullsBusy'] as const),
+  ...(['idle', 'loop', 'lives', 'exits', 'density', 'reboot', 'pulls', 'pullsBusy'] as const),
 ] as const;
 export type PhaseName = (typeof phaseNames)[number];
 /** Long ones, which are measured only when they are named. */
-export const longPhases: readonly PhaseName[] = ['idle', 'loop', 'lives', 'exits', 'density', 'pulls', 'pullsBusy'];
+export const longPhases: readonly PhaseName[] = [
+  ...(['idle', 'loop', 'lives', 'exits', 'density', 'reboot', 'pulls', 'pullsBusy'] as const),
+];
 export const pullPhases: readonly PhaseName[] = ['pulls', 'pullsBusy'];
 const loadedPhases: readonly PhaseName[] = ['memory', 'rates', 'restart', 'idle', 'loop', 'lives'];
 
@@ -31,7 +34,7 @@ export interface Plan {
   readonly rounds: number;
   /** Pods of a serial round, and commands of an exec round; a parallel round has twice as many. */
   readonly pods: number;
-  /** Pods that are there while memory, rates and restarts are measured. */
+  /** Pods that are there while memory, rates and restarts are measured, and before a reboot. */
   readonly loaded: number;
   /** Duration of each measurement of a rate. */
   readonly seconds: number;
@@ -46,6 +49,8 @@ export interface Bench {
   readonly image: string;
   /** null: pulls are not measured. */
   readonly pullImages: PullImages | null;
+  /** null: reboots are not measured. */
+  readonly bootId: BootId | null;
   /** A directory for files of this run. */
   readonly dir: string;
   /** Command line of the benchmark's client. */
@@ -181,20 +186,48 @@ const measureLogs = async (runtime: Runtime, bench: Bench): Promise<Measured> =>
   return { figures, errors: all.flatMap(({ errors = [] }) => errors), raw: results };
 };
 
-/** Kills the daemon and starts it again while the client asks for its containers; the pods live on under their shims. */
-const measureRestart = async (runtime: Runtime, bench: Bench, ids: readonly string[]): Promise<Measured> => {
+interface Launched {
+  readonly askedAtMs: number;
+  readonly listed: ClientResult;
+}
+
+/** Starts a daemon that was killed while the client asks for all of its containers. */
+const launchAwaited = async (runtime: Runtime, bench: Bench, ids: readonly string[]): Promise<Launched> => {
   const idsFile = join(bench.dir, `${runtime.name}.ids.json`);
   await writeFile(idsFile, JSON.stringify(ids));
-  await runtime.kill();
   const { promise: clientIsReady, resolve: onReady } = Promise.withResolvers<undefined>();
   const awaiting = callClient(runtime, bench, 'await', { ids: idsFile }, () => onReady(undefined));
   await Promise.race([clientIsReady, awaiting]);
   const askedAtMs = await runtime.launch();
-  const result = await awaiting;
+  return { askedAtMs, listed: await awaiting };
+};
+
+/** Kills the daemon and starts it again; the pods live on under their shims. */
+const measureRestart = async (runtime: Runtime, bench: Bench, ids: readonly string[]): Promise<Measured> => {
+  await runtime.kill();
+  const { askedAtMs, listed } = await launchAwaited(runtime, bench, ids);
   await sleep(settleMs, undefined, { signal: bench.signal });
-  const { answeredAtMs = Number.NaN, running = 0 } = result;
+  const { answeredAtMs = Number.NaN, running = 0 } = listed;
   const errors = running === ids.length ? [] : [`after the restart ${running} of ${ids.length} containers run`];
-  return { figures: { restart: answeredAtMs - askedAtMs }, errors, raw: { askedAtMs, ...result } };
+  return { figures: { restart: answeredAtMs - askedAtMs }, errors, raw: { askedAtMs, ...listed } };
+};
+
+/** The pods are gone with the node, and a kubelet makes them anew. */
+const measureReboot = async (runtime: Runtime, bench: Bench, { loaded }: Plan): Promise<Measured> => {
+  if (bench.bootId === null) throw new Error('no other boot id can be staged');
+  const alone = { ...bench, runtimes: [runtime] };
+  await removePods(alone);
+  const filled = await callClient(runtime, bench, 'fill', { count: loaded, parallel: parallelPods });
+  failOn(`running ${loaded} pods`, runtime, filled.errors);
+  await runtime.kill();
+  await takeAway(runtime, bench.bootId);
+  const { askedAtMs, listed } = await launchAwaited(runtime, bench, filled.containerIds ?? []);
+  const again = await callClient(runtime, bench, 'again', { parallel: parallelPods });
+  const figures = rebootFigures(askedAtMs, listed, Date.now());
+  const { running = 0 } = listed;
+  const errors = running === 0 ? [] : [`after the reboot ${running} containers run`];
+  await removePods(alone);
+  return { figures, errors: [...errors, ...(again.errors ?? [])], raw: { askedAtMs, listed, again } };
 };
 
 /** Two seconds of a session, about. */
@@ -257,6 +290,8 @@ const measure = async (
       return withClient('exits', { count: EXITS, parallel: parallelPods }, exitFigures);
     case 'density':
       return measureDense(runtime, bench, plan);
+    case 'reboot':
+      return measureReboot(runtime, bench, plan);
     case 'pulls':
       return measurePullPhase(runtime, bench, false);
     case 'pullsBusy':

@@ -118,6 +118,8 @@ export const metrics = {
     goal: noMoreThan(0.5, '% of a processor'),
   },
   densityRestart: duration('restart after kill -9 with them', noMoreThan(1500, 'ms')),
+  rebootList: duration('first right List after a reboot'),
+  rebootRunning: duration('until all pods run again, 8 at once'),
   pullLayers: duration('pull of 10 layers, gzip', ahead(1.5)),
   pullFiles: duration('pull of 40,000 small files, gzip', ahead(1.5)),
   pullLayersZstd: duration('pull of 10 layers, zstd', ahead(1.5)),
