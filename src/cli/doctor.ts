@@ -158,7 +158,22 @@ const underWayResult = (
     : warning(UNDER_WAY, detail, "See the daemon's log, and what the program that does it is waiting for.");
 };
 
-const daemonResults = (socketPath: string, { state, why }: Answer, journal: Journal): DoctorResult[] => {
+/** One that runs with other options has other directories than were looked at: all that is said of those is beside the point. */
+const otherNetwork = ({ state }: Journal, { confDir, confList }: NetworkSettings): DoctorResult[] => {
+  const name = state?.network.confList?.name;
+  if (name === undefined || name === confList?.name) return [];
+  const here = confList === null ? 'none' : `"${confList.name}"`;
+  const remedy =
+    'Give doctor the options that the daemon was started with, --cni-conf-dir among them: its command line has them.';
+  return [warning(DAEMON, `has the network "${name}" for its pods, and ${confDir} has ${here}`, remedy)];
+};
+
+const daemonResults = (
+  socketPath: string,
+  { state, why }: Answer,
+  journal: Journal,
+  network: NetworkSettings,
+): DoctorResult[] => {
   if (state === null) {
     const doubtful = [...(journal.state?.effects.values() ?? [])].filter(({ intent }) => intent.kind !== TIMER);
     const left = doubtful.length === 0 ? '' : `; ${counted(doubtful.length, 'effect')} had not ended when it did`;
@@ -174,11 +189,14 @@ const daemonResults = (socketPath: string, { state, why }: Answer, journal: Jour
     problem(DAEMON, finding, 'The daemon went on without it; see its log.'),
   );
   const effects = state.underWay.filter(({ kind }) => kind !== TIMER).map((one) => underWayResult(one, journal));
-  return [ok(DAEMON, `answers at ${socketPath}, at record ${state.seq}`), ...findings, ...effects];
+  const answers = ok(DAEMON, `answers at ${socketPath}, at record ${state.seq}`);
+  return [answers, ...otherNetwork(journal, network), ...findings, ...effects];
 };
 
-/** The network of pods that name no other, and those of the runtime handlers that do. */
-const networksOf = async ({ runtime, cni }: Config): Promise<readonly [NetworkSettings, ...NetworkSettings[]]> => {
+/** The network of pods whose handler has none of its own, and those of the runtime handlers that do. */
+type Networks = readonly [NetworkSettings, ...NetworkSettings[]];
+
+const networksOf = async ({ runtime, cni }: Config): Promise<Networks> => {
   const load = async (confDir: string, networkName?: string): Promise<NetworkSettings> => {
     const { network, problem: why } = await loadConfDir(confDir, cni.maxConfFiles, networkName);
     return { confDir, binDirs: cni.binDirs, confList: network?.confList ?? null, problem: why };
@@ -198,12 +216,15 @@ const nriPluginsOf = async ({ nri }: Config): Promise<NriPluginsFound> => {
   return { enabled, dir, names: found.map(pluginName), problems };
 };
 
-const machineResults = async (config: Config, lastRecordAtMs: number | null): Promise<readonly DoctorResult[]> => {
+const machineResults = async (
+  config: Config,
+  [network, ...handlerNetworks]: Networks,
+  lastRecordAtMs: number | null,
+): Promise<readonly DoctorResult[]> => {
   const { serve, journal, runtime, images } = config;
   const dirs = images.registryConfigDirs;
-  const [node, [network, ...handlerNetworks], registries, nriPlugins] = await Promise.all([
+  const [node, registries, nriPlugins] = await Promise.all([
     readHostFacts(),
-    networksOf(config),
     surveyRegistries(dirs),
     nriPluginsOf(config),
   ]);
@@ -262,9 +283,10 @@ export const doctor = command({
       // Where the journal could not be read, nobody knows better than the configuration.
       const isTold = values.state !== undefined || journal.state === null;
       const socketPath = isTold ? config.serve.socketPath : await socketOfRoot(values, journalOf(rootDir));
+      const networks = await networksOf(config);
       const [answer, machine] = await Promise.all([
         askDaemon(socketPath, rootDir),
-        machineResults(config, journal.lastRecordAtMs),
+        machineResults(config, networks, journal.lastRecordAtMs),
       ]);
       const results = [
         ...machine,
@@ -273,7 +295,7 @@ export const doctor = command({
         ...doubtResults(answer.state === null ? journal.state : null),
         ...(await witnessResults(journalOf(rootDir), config.journal, journal.headSeq)),
         ...(await strayResults(config.serve.stateDir, rootDir, journal.state)),
-        ...daemonResults(socketPath, answer, journal),
+        ...daemonResults(socketPath, answer, journal, networks[0]),
         ...owedResults(journal),
       ];
       if (values.json === true) await write(io.stdout, results.map(jsonLine).join(''));

@@ -8,6 +8,7 @@ import type { DeepPartial, StateReply } from '../../src/wire/scribe/v1/daemon.ts
 import { FailureError } from '../../src/domain/model/errors.ts';
 import { idOf, runPod } from '../engine/rig.ts';
 import { tamper, withoutTriggers } from '../journal/support.ts';
+import { CONF_LIST } from '../simulation/facts.ts';
 import { fakeDaemon } from './fake-daemon.ts';
 import { jsonLines, type Node, recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
 
@@ -17,14 +18,14 @@ interface Examined {
   readonly stderr: string;
 }
 
-/** A directory with a network configuration whose plugins are all there. */
+/** A directory with the network configuration of the node that wrote the journal; its plugins are all there. */
 const network = async (root: Root): Promise<string[]> => {
   const [confDir, binDir] = [join(root.dir, 'net.d'), join(root.dir, 'bin')];
   await mkdir(confDir);
   await mkdir(binDir);
   const script = '#!/bin/sh\ncat > /dev/null\necho \'{"supportedVersions":["1.0.0"]}\'\n';
   await writeFile(join(binDir, 'loopback'), script, { mode: 0o755 });
-  const conf = { cniVersion: '1.0.0', name: 'test', plugins: [{ type: 'loopback' }] };
+  const conf = { cniVersion: '1.0.0', name: CONF_LIST.name, plugins: [{ type: 'loopback' }] };
   await writeFile(join(confDir, 'test.conflist'), JSON.stringify(conf));
   return ['--cni-conf-dir', confDir, '--cni-bin-dir', binDir];
 };
@@ -74,6 +75,17 @@ describe('doctor', () => {
       );
     }
     assert.match(of(results, 'journal')[0]?.detail ?? '', /journal\.db: 2 records, the newest are whole$/);
+  });
+
+  test('a daemon that has another network than what was looked at runs with other options', async (t) => {
+    const root = await rootWith(t, recordsOf(await startNode()));
+    const { socketPath } = await fakeDaemon(t, answering(root, {}));
+    const elsewhere = join(root.dir, 'elsewhere');
+    const { stdout } = await examine(root, '--socket', socketPath, '--cni-conf-dir', elsewhere, '--json');
+    const [, other] = of(resultsOf(stdout), 'daemon');
+    assert.equal(other?.status, 'warning');
+    assert.equal(other.detail, `has the network "${CONF_LIST.name}" for its pods, and ${elsewhere} has none`);
+    assert.match(other.remedy ?? '', /--cni-conf-dir/);
   });
 
   test('the table says what to do, and ends with counts', async (t) => {
