@@ -40,7 +40,7 @@ export const takeAway = async ({ dirs }: Pick<Runtime, 'dirs'>, { mountNamespace
   await writeFile(path, randomUUID());
 };
 
-/** @param all  ends when every pod has been made anew */
+/** From when the start was asked for, until all containers were listed, and until every pod had been made anew. */
 export const rebootFigures = (askedAtMs: number, list: ClientResult, runningAtMs: number): Figures => ({
   rebootList: (list.answeredAtMs ?? Number.NaN) - askedAtMs,
   rebootRunning: runningAtMs - askedAtMs,
