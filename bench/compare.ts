@@ -16,6 +16,7 @@ import { privateMounts, withoutUnified } from '../test/support/mount-namespace.t
 import { netnsOf } from '../test/support/netns.ts';
 import { runOk } from '../test/support/process.ts';
 import { startRegistry } from '../test/support/registry.ts';
+import { keepWriting } from './compare/busy-disk.ts';
 import { loadNow, readEnvironment } from './compare/environment.ts';
 import {
   type Bench,
@@ -39,7 +40,7 @@ import {
   STATE_DIR,
 } from './compare/runtimes.ts';
 
-const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--dense N] [--pods-per-shim N] [--pull-mb N] [--pull-kinds KIND,...] [--only PHASE,...] [--alone] [--out FILE]
+const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--dense N] [--pods-per-shim N] [--pull-mb N] [--pull-kinds KIND,...] [--only PHASE,...] [--alone] [--disk-busy] [--out FILE]
 
   --rounds N    rounds, each of which measures scribe and containerd in turn (7)
   --pods N      pods of a serial round and commands of an exec round; a parallel round has twice as many (20)
@@ -55,6 +56,7 @@ const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--sec
   --before DIR  another clone of scribe (an earlier commit, say), measured in containerd's place: no goals then
   --alone       scribe alone, where the other runtime's pods would only take time and memory: no ratios, and the
                 goals of figures that are compared with nothing
+  --disk-busy   while another process writes 64 MiB to the same disk and syncs them, again and again: no goals then
   --nri         what NRI costs CreateContainer, and nothing else: each runtime with NRI off, on without a plugin, and
                 with the sample plugin logger connected, all in turn; --pods says how many containers of a round
   --crun        both with crun in place of runc, where an empty v2 hierarchy beside cgroup v1 is not mounted
@@ -72,6 +74,7 @@ interface Options {
   readonly podsPerShim: number;
   readonly before: string | undefined;
   readonly isAlone: boolean;
+  readonly isDiskBusy: boolean;
   readonly nri: boolean;
   readonly crun: boolean;
 }
@@ -107,6 +110,7 @@ const readOptions = (): Options => {
       out: { type: 'string' },
       before: { type: 'string' },
       alone: { type: 'boolean', default: false },
+      'disk-busy': { type: 'boolean', default: false },
       nri: { type: 'boolean', default: false },
       crun: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -138,6 +142,7 @@ const readOptions = (): Options => {
     pullKinds: namedIn('pull-kinds', values['pull-kinds'], pullKinds),
     before: values.before,
     isAlone: values.alone,
+    isDiskBusy: values['disk-busy'],
     nri: values.nri,
     crun: values.crun,
   };
@@ -212,13 +217,15 @@ const runAndReport = async (bench: Bench, options: Options): Promise<boolean> =>
   const { plan, out } = options;
   const environment = await readEnvironment(bench.runtimes, bin, options.crun ? 'crun' : 'runc');
   const loadBefore = loadNow();
-  const { table, areMet, errors, raw } = await (options.nri ? nriCosts(bench, plan) : comparison(bench, options));
+  const stopWriting = options.isDiskBusy ? keepWriting(bench.dir) : null;
+  const measuring = options.nri ? nriCosts(bench, plan) : comparison(bench, options);
+  const { table, areMet, errors, raw } = await measuring.finally(stopWriting);
   const { rounds, pods, loaded, seconds } = plan;
   const conditions = {
     ...environment,
     'load before': loadBefore,
     'load after': loadNow(),
-    plan: `rounds ${rounds}, pods ${pods}, loaded ${loaded}, seconds ${seconds}, dense ${plan.dense}, pods per shim ${options.podsPerShim}`,
+    plan: `rounds ${rounds}, pods ${pods}, loaded ${loaded}, seconds ${seconds}, dense ${plan.dense}, pods per shim ${options.podsPerShim}${options.isDiskBusy ? ', disk busy' : ''}`,
   };
 
   const path = out ?? join(cacheDir, `results/${new Date().toISOString().replaceAll(':', '-').slice(0, 19)}.json`);
@@ -232,10 +239,11 @@ const runAndReport = async (bench: Bench, options: Options): Promise<boolean> =>
   return errors.length === 0 && areMet;
 };
 
-const comparison = async (bench: Bench, { plan, before, isAlone }: Options): Promise<Outcome> => {
+const comparison = async (bench: Bench, { plan, before, isAlone, isDiskBusy }: Options): Promise<Outcome> => {
   const peer = isAlone ? null : peerOf(before);
   const measurements = await measureAll(bench, plan);
-  const rows = rowsOf(measurements, peer);
+  // Goals are of a quiet machine; those beside a busy disk have a phase of their own.
+  const rows = rowsOf(measurements, peer).map((row) => (isDiskBusy ? { ...row, goal: null } : row));
   return {
     table: tableOf(rows, peer),
     areMet: rows.every(({ goal }) => goal?.met !== false),

@@ -3,9 +3,7 @@
  * is removed, its removal has come to its end and the disk has what others wrote, so that no runtime pays for another's
  * work. Knows no goal.
  */
-import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,7 +15,9 @@ import {
   packLayer,
 } from '../../scripts/lib/image.ts';
 import { type CriClient, criClient } from '../../scripts/lib/cri-client.ts';
+import { runOk } from '../../test/support/process.ts';
 import type { Registry } from '../../test/support/registry.ts';
+import { keepWriting } from './busy-disk.ts';
 import type { Figures, MetricKey } from './metrics.ts';
 import type { Runtime } from './runtimes.ts';
 
@@ -135,25 +135,6 @@ export const pushPullImages = async (
 
 const pullTimeoutMs = 15 * 60_000;
 const settleMs = 500;
-const busyBlocks = 64;
-
-const run = async (program: string, args: readonly string[]): Promise<void> => {
-  const child = spawn(program, args, { stdio: 'ignore' });
-  await once(child, 'exit');
-};
-
-/** Writes 64 MiB to the disk of the runtimes, and syncs them, again and again. */
-const keepWriting = (dir: string): (() => Promise<void>) => {
-  const stopped = new AbortController();
-  const writing = (async () => {
-    const args = ['if=/dev/zero', `of=${join(dir, 'busy')}`, 'bs=1M', `count=${busyBlocks}`, 'conv=fsync'];
-    while (!stopped.signal.aborted) await run('dd', args);
-  })();
-  return async () => {
-    stopped.abort();
-    await writing;
-  };
-};
 
 /** A removal may go on after it was answered. */
 const removed = async ({ dirs }: Runtime, signal: AbortSignal): Promise<void> => {
@@ -173,7 +154,7 @@ interface PullBench {
 const prepare = async (client: CriClient, runtime: Runtime, refs: readonly string[], bench: PullBench) => {
   for (const image of refs) await client.image.removeImage({ image: { image } });
   await removed(runtime, bench.signal);
-  await run('sync', ['--file-system', bench.dir]);
+  await runOk(['sync', '--file-system', bench.dir]);
   await sleep(settleMs, undefined, { signal: bench.signal });
 };
 
