@@ -16,7 +16,9 @@ import { privateMounts, withoutUnified } from '../test/support/mount-namespace.t
 import { netnsOf } from '../test/support/netns.ts';
 import { runOk } from '../test/support/process.ts';
 import { startRegistry } from '../test/support/registry.ts';
+import { stageBoot } from '../test/support/staged-boot.ts';
 import { keepWriting } from './compare/busy-disk.ts';
+import { namedIn } from './options.ts';
 import { loadNow, readEnvironment } from './compare/environment.ts';
 import {
   type Bench,
@@ -24,13 +26,13 @@ import {
   phaseNames,
   type Plan,
   longPhases,
+  usualPhases,
   pullPhases,
   removePods,
 } from './compare/measure.ts';
 import { errorsOf, rowsOf, tableOf } from './compare/report.ts';
 import { nriCosts, type Outcome } from './compare/nri-costs.ts';
 import { type PullKind, pullKinds, pushPullImages } from './compare/pulls.ts';
-import { stageBootId } from './compare/reboot.ts';
 import {
   crunOfAnyVersion,
   nriModes,
@@ -85,14 +87,6 @@ const positive = (name: string, text: string, isAllowed: (value: number) => bool
   return value;
 };
 
-/** Those of `known` that the list names, in their order. */
-const namedIn = <Name extends string>(option: string, list: string, known: readonly Name[]): readonly Name[] => {
-  const wanted = list.split(',');
-  const unknown = wanted.filter((name) => !known.some((one) => one === name));
-  if (unknown.length > 0) throw new Error(`--${option} ${unknown.join(',')}: there are ${known.join(', ')}`);
-  return known.filter((one) => wanted.includes(one));
-};
-
 /** Throws one sentence for anything that it cannot take. */
 const readOptions = (): Options => {
   const { values } = parseArgs({
@@ -106,7 +100,7 @@ const readOptions = (): Options => {
       'pods-per-shim': { type: 'string', default: '1' },
       'pull-mb': { type: 'string', default: '100' },
       'pull-kinds': { type: 'string', default: pullKinds.join(',') },
-      only: { type: 'string', default: phaseNames.filter((name) => !longPhases.includes(name)).join(',') },
+      only: { type: 'string', default: usualPhases.join(',') },
       out: { type: 'string' },
       before: { type: 'string' },
       alone: { type: 'boolean', default: false },
@@ -182,13 +176,12 @@ const startAll = async (
   const registryConfigDir = await registry.mirrorsFor([registryName]);
   const pauseImage = `${registryName}/pause:latest`;
   const mounts = crun ? withoutUnified : '';
-  const bootId = plan.phases.includes('reboot') ? await stageBootId(owner, dir, mounts) : null;
+  const staged = plan.phases.includes('reboot') ? await stageBoot(owner, dir, mounts) : null;
+  const mountNamespace = staged?.mountNamespace ?? (crun ? await privateMounts(owner, mounts) : undefined);
   const around = {
     ...{ dir, bin, netns, registryConfigDir, pauseImage, podsPerShim, hasMetrics: plan.phases.includes('loop') },
     ociRuntime: crun ? await crunIn(dir) : 'runc',
-    ...(bootId !== null || crun
-      ? { mountNamespace: bootId?.mountNamespace ?? (await privateMounts(owner, mounts)) }
-      : {}),
+    ...(mountNamespace === undefined ? {} : { mountNamespace }),
     ...(before === undefined ? {} : { before }),
   } as const;
   const runtimes: Runtime[] = [];
@@ -201,7 +194,7 @@ const startAll = async (
     }
   const image = `${registryName}/busybox:latest`;
   const client = netns.inside([join(bin, 'bench-client')]);
-  return { runtimes, image, pullImages, bootId, dir, client, signal, progress };
+  return { runtimes, image, pullImages, staged, dir, client, signal, progress };
 };
 
 const crunIn = async (dir: string): Promise<string> => {

@@ -13,16 +13,17 @@ import { openReader } from '../src/journal/open.ts';
 import { journalFiles } from '../src/journal/files.ts';
 import { startDaemon, type Daemon } from '../test/support/daemon.ts';
 import { median, percentile } from './compare/statistics.ts';
+import { namedIn } from './options.ts';
 import { type Known, readerGoals } from './readers/commands.ts';
 import { measureFsck } from './readers/fsck.ts';
 import { load, runScribe, timeToListen } from './readers/run.ts';
 
-const usage = `node bench/readers.ts JOURNAL [--rounds N] [--calls N] [--only commands|daemon|fsck]
+const usage = `node bench/readers.ts JOURNAL [--rounds N] [--calls N] [--only PART,...]
 
   --rounds N  how often each command runs; what is told is the median (3)
   --calls N   calls of each method that the daemon answers, alone and beside readers (1000)
-  --only PART commands, daemon; or fsck, which is not run otherwise: writes the journal as a transparency log and has
-              Tessera's fsck judge it, which takes Go, and its modules once
+  --only LIST some of commands, daemon and fsck, which is not run otherwise: writes the journal as a transparency log and
+              has Tessera's fsck judge it, which takes Go, and its modules once
 
 JOURNAL is what node scripts/make-journal.ts JOURNAL made. The daemon works on a copy of it, in a network namespace of
 its own, as root. Run npm run build first, as whoever installs scribe does.`;
@@ -34,7 +35,7 @@ const { values, positionals } = parseArgs({
     help: { type: 'boolean', default: false },
     rounds: { type: 'string', default: '3' },
     calls: { type: 'string', default: '1000' },
-    only: { type: 'string' },
+    only: { type: 'string', default: 'commands,daemon' },
   },
   allowPositionals: true,
 });
@@ -43,8 +44,7 @@ if (values.help || named === undefined) {
   console.log(usage);
   process.exit(values.help ? 0 : 2);
 }
-if (values.only !== undefined && !parts.some((part) => part === values.only))
-  throw new Error(`--only ${values.only}: there are ${parts.join(', ')}`);
+const wanted = namedIn('only', values.only, parts);
 const journal = resolve(named);
 const rounds = Number(values.rounds);
 const calls = Number(values.calls);
@@ -204,7 +204,7 @@ const measureDaemon = async (things: Known): Promise<void> => {
 };
 
 const things = known();
-if (values.only === undefined || values.only === 'commands') await measureCommands(things);
-if (values.only === undefined || values.only === 'daemon') await measureDaemon(things);
-if (values.only === 'fsck') await measureFsck(journal);
+if (wanted.includes('commands')) await measureCommands(things);
+if (wanted.includes('daemon')) await measureDaemon(things);
+if (wanted.includes('fsck')) await measureFsck(journal);
 process.exit(0);

@@ -121,18 +121,12 @@ func (c *client) dense(ctx context.Context) (result, error) {
 
 // again does what a kubelet does after a reboot: it stops every pod that the runtime knows of, and makes another one.
 func (c *client) again(ctx context.Context) (result, error) {
-	answer, err := c.runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{
-		Filter: &cri.PodSandboxFilter{LabelSelector: ownLabel},
-	})
+	left, err := c.ownPods(ctx)
 	if err != nil {
 		return result{}, err
 	}
-	each(len(answer.Items), c.parallel, func(i int) {
-		err := c.rec.timed("StopPodSandbox", func() error {
-			_, err := c.runtime.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: answer.Items[i].Id})
-			return err
-		})
-		if err == nil {
+	each(len(left), c.parallel, func(i int) {
+		if err := c.stop(ctx, left[i]); err == nil {
 			_, _ = c.up(ctx, i)
 		}
 	})
@@ -140,13 +134,11 @@ func (c *client) again(ctx context.Context) (result, error) {
 }
 
 func (c *client) clean(ctx context.Context) (result, error) {
-	answer, err := c.runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{
-		Filter: &cri.PodSandboxFilter{LabelSelector: ownLabel},
-	})
+	left, err := c.ownPods(ctx)
 	if err != nil {
 		return result{}, err
 	}
-	each(len(answer.Items), c.parallel, func(i int) { c.down(ctx, pod{id: answer.Items[i].Id}) })
+	each(len(left), c.parallel, func(i int) { c.down(ctx, left[i]) })
 	return result{Errors: c.rec.result().Errors}, nil
 }
 

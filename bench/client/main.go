@@ -8,8 +8,8 @@
 //	logs       has -count containers write -bytes each to their logs, in lines of -line-bytes, and reads them back
 //	exec       runs -count commands, one after the other, in one container
 //	fill       runs pods and leaves them
-//	again      stops the pods that fill left, and makes each anew
 //	dense      the same, while it asks for all containers every 20 ms
+//	again      stops the pods that fill left, and makes each anew
 //	rates      asks for lists and statuses for -seconds each, from -parallel callers
 //	await      says "ready", then waits until ListContainers answers with every container id of the file -ids
 //	streams    runs -count sessions of exec and forwarded connections, then moves -bytes out of one, into one, and forwarded

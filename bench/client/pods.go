@@ -119,6 +119,25 @@ func (c *client) up(ctx context.Context, i int) (pod, error) {
 	return made, err
 }
 
+// ownPods are all pods that this client made and did not take away, as far as the runtime knows of them.
+func (c *client) ownPods(ctx context.Context) ([]pod, error) {
+	answer, err := c.runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{
+		Filter: &cri.PodSandboxFilter{LabelSelector: ownLabel},
+	})
+	var pods []pod
+	for _, sandbox := range answer.GetItems() {
+		pods = append(pods, pod{id: sandbox.Id})
+	}
+	return pods, err
+}
+
+func (c *client) stop(ctx context.Context, made pod) error {
+	return c.rec.timed("StopPodSandbox", func() error {
+		_, err := c.runtime.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: made.id})
+		return err
+	})
+}
+
 // down takes a pod away, as far as the runtime will: failures are recorded, and what is left is clean's.
 func (c *client) down(ctx context.Context, made pod) {
 	if made.containerID != "" {
@@ -136,10 +155,7 @@ func (c *client) down(ctx context.Context, made pod) {
 	if made.id == "" {
 		return
 	}
-	_ = c.rec.timed("StopPodSandbox", func() error {
-		_, err := c.runtime.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: made.id})
-		return err
-	})
+	_ = c.stop(ctx, made)
 	_ = c.rec.timed("RemovePodSandbox", func() error {
 		_, err := c.runtime.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: made.id})
 		return err

@@ -5,28 +5,27 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { StagedBoot } from '../../test/support/staged-boot.ts';
 import { idlePercent, memoryAtRest, REST_MS } from './at-rest.ts';
 import { type ClientCommand, type ClientFlags, type ClientResult, runClient, type Target } from './client.ts';
 import { measureDensity } from './density.ts';
 import { memoryOf, peakOf } from './memory.ts';
 import type { Figures, MetricKey } from './metrics.ts';
 import { measurePulls, type PullImages } from './pulls.ts';
-import { type BootId, rebootFigures, takeAway } from './reboot.ts';
+import { takeAway } from './reboot.ts';
 import type { Runtime, RuntimeName } from './runtimes.ts';
 import { median, percentile } from './statistics.ts';
 import { EXITS, exitFigures, loopFigures } from './under-load.ts';
 
-/** In the order in which they are measured. The later three need the pods of `loaded`. */
-export const phaseNames = [
-  ...(['serial', 'parallel', 'exec', 'streams', 'logs', 'memory', 'rates', 'restart'] as const),
-  ...(['idle', 'loop', 'lives', 'exits', 'density', 'reboot', 'pulls', 'pullsBusy'] as const),
-] as const;
-export type PhaseName = (typeof phaseNames)[number];
+/** Those that are measured unless some are named. */
+export const usualPhases = ['serial', 'parallel', 'exec', 'streams', 'logs', 'memory', 'rates', 'restart'] as const;
 /** Long ones, which are measured only when they are named. */
-export const longPhases: readonly PhaseName[] = [
-  ...(['idle', 'loop', 'lives', 'exits', 'density', 'reboot', 'pulls', 'pullsBusy'] as const),
-];
+export const longPhases = ['idle', 'loop', 'lives', 'exits', 'density', 'reboot', 'pulls', 'pullsBusy'] as const;
+/** In the order in which they are measured. */
+export const phaseNames = [...usualPhases, ...longPhases] as const;
+export type PhaseName = (typeof phaseNames)[number];
 export const pullPhases: readonly PhaseName[] = ['pulls', 'pullsBusy'];
+/** They need the pods of `loaded`. */
 const loadedPhases: readonly PhaseName[] = ['memory', 'rates', 'restart', 'idle', 'loop', 'lives'];
 
 export interface Plan {
@@ -50,7 +49,7 @@ export interface Bench {
   /** null: pulls are not measured. */
   readonly pullImages: PullImages | null;
   /** null: reboots are not measured. */
-  readonly bootId: BootId | null;
+  readonly staged: StagedBoot | null;
   /** A directory for files of this run. */
   readonly dir: string;
   /** Command line of the benchmark's client. */
@@ -188,6 +187,8 @@ const measureLogs = async (runtime: Runtime, bench: Bench): Promise<Measured> =>
 
 interface Launched {
   readonly askedAtMs: number;
+  /** From then until all of them were listed. */
+  readonly listedAfterMs: number;
   readonly listed: ClientResult;
 }
 
@@ -199,34 +200,32 @@ const launchAwaited = async (runtime: Runtime, bench: Bench, ids: readonly strin
   const awaiting = callClient(runtime, bench, 'await', { ids: idsFile }, () => onReady(undefined));
   await Promise.race([clientIsReady, awaiting]);
   const askedAtMs = await runtime.launch();
-  return { askedAtMs, listed: await awaiting };
+  const listed = await awaiting;
+  return { askedAtMs, listedAfterMs: (listed.answeredAtMs ?? Number.NaN) - askedAtMs, listed };
 };
 
 /** Kills the daemon and starts it again; the pods live on under their shims. */
 const measureRestart = async (runtime: Runtime, bench: Bench, ids: readonly string[]): Promise<Measured> => {
   await runtime.kill();
-  const { askedAtMs, listed } = await launchAwaited(runtime, bench, ids);
+  const { askedAtMs, listedAfterMs, listed } = await launchAwaited(runtime, bench, ids);
   await sleep(settleMs, undefined, { signal: bench.signal });
-  const { answeredAtMs = Number.NaN, running = 0 } = listed;
+  const { running = 0 } = listed;
   const errors = running === ids.length ? [] : [`after the restart ${running} of ${ids.length} containers run`];
-  return { figures: { restart: answeredAtMs - askedAtMs }, errors, raw: { askedAtMs, ...listed } };
+  return { figures: { restart: listedAfterMs }, errors, raw: { askedAtMs, ...listed } };
 };
 
 /** The pods are gone with the node, and a kubelet makes them anew. */
 const measureReboot = async (runtime: Runtime, bench: Bench, { loaded }: Plan): Promise<Measured> => {
-  if (bench.bootId === null) throw new Error('no other boot id can be staged');
-  const alone = { ...bench, runtimes: [runtime] };
-  await removePods(alone);
+  if (bench.staged === null) throw new Error('no other boot id can be staged');
   const filled = await callClient(runtime, bench, 'fill', { count: loaded, parallel: parallelPods });
   failOn(`running ${loaded} pods`, runtime, filled.errors);
   await runtime.kill();
-  await takeAway(runtime, bench.bootId);
-  const { askedAtMs, listed } = await launchAwaited(runtime, bench, filled.containerIds ?? []);
+  await takeAway(runtime, bench.staged);
+  const { askedAtMs, listedAfterMs, listed } = await launchAwaited(runtime, bench, filled.containerIds ?? []);
   const again = await callClient(runtime, bench, 'again', { parallel: parallelPods });
-  const figures = rebootFigures(askedAtMs, listed, Date.now());
+  const figures = { rebootList: listedAfterMs, rebootRunning: Date.now() - askedAtMs };
   const { running = 0 } = listed;
   const errors = running === 0 ? [] : [`after the reboot ${running} containers run`];
-  await removePods(alone);
   return { figures, errors: [...errors, ...(again.errors ?? [])], raw: { askedAtMs, listed, again } };
 };
 
@@ -289,9 +288,9 @@ const measure = async (
     case 'exits':
       return withClient('exits', { count: EXITS, parallel: parallelPods }, exitFigures);
     case 'density':
-      return measureDense(runtime, bench, plan);
+      return withoutOthers(runtime, bench, () => measureDense(runtime, bench, plan));
     case 'reboot':
-      return measureReboot(runtime, bench, plan);
+      return withoutOthers(runtime, bench, () => measureReboot(runtime, bench, plan));
     case 'pulls':
       return measurePullPhase(runtime, bench, false);
     case 'pullsBusy':
@@ -299,21 +298,24 @@ const measure = async (
   }
 };
 
-/** The pods of the other runtime would count for its memory, and the node may not bear both. */
-const measureDense = async (runtime: Runtime, bench: Bench, { dense }: Plan): Promise<Measured> => {
+/** No pod but those of the round, on one runtime at a time: others would count for its memory, and the node may not bear both. */
+const withoutOthers = async (runtime: Runtime, bench: Bench, round: () => Promise<Measured>): Promise<Measured> => {
   const alone = { ...bench, runtimes: [runtime] };
   await removePods(alone);
   try {
-    return await measureDensity(
-      runtime,
-      () => callClient(runtime, bench, 'dense', { count: dense, parallel: parallelPods }),
-      (ids) => measureRestart(runtime, bench, ids),
-      bench.signal,
-    );
+    return await round();
   } finally {
     await removePods(alone);
   }
 };
+
+const measureDense = (runtime: Runtime, bench: Bench, { dense }: Plan): Promise<Measured> =>
+  measureDensity(
+    runtime,
+    () => callClient(runtime, bench, 'dense', { count: dense, parallel: parallelPods }),
+    (ids) => measureRestart(runtime, bench, ids),
+    bench.signal,
+  );
 
 const measurePullPhase = async (runtime: Runtime, bench: Bench, isBusy: boolean): Promise<Measured> => {
   if (bench.pullImages === null) throw new Error('there are no images to be pulled');

@@ -4,7 +4,6 @@
  * disk is in full-disk.test.ts.
  */
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { readFile, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
@@ -12,11 +11,11 @@ import { startScripted, toldIn } from '../adapters/nri/scripted-plugin.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { sweep } from '../support/daemon.ts';
 import { stateOf } from '../support/journal.ts';
-import { privateMounts } from '../support/mount-namespace.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { jsonLines } from '../cli/support.ts';
 import { containerConfig, eventually, podConfig, runPod } from '../support/pods.ts';
 import { startProcess } from '../support/process.ts';
+import { type StagedBoot, stageBoot } from '../support/staged-boot.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 const timeout = 60_000;
@@ -26,13 +25,13 @@ describe('why', () => {
   const owner = cleanupAfterAll();
   let node: TestNode;
   let dir: string;
+  let staged: StagedBoot;
 
   before(async () => {
     dir = await tempDir(owner);
-    await writeFile(join(dir, 'boot_id'), randomUUID());
-    const bootIdOfOurs = `mount --bind ${dir}/boot_id /proc/sys/kernel/random/boot_id`;
+    staged = await stageBoot(owner, dir);
     node = await startNode(owner, {
-      mountNamespace: await privateMounts(owner, bootIdOfOurs),
+      mountNamespace: staged.mountNamespace,
       config: `[nri]\nsocket = "${dir}/nri.sock"\nplugin_dir = "${dir}/plugins"\nconfig_dir = "${dir}/conf.d"\n`,
     });
   });
@@ -176,7 +175,7 @@ describe('why', () => {
     await runPod(daemon, 'rebooted', busyboxName, ['sleep', '1000']);
     await daemon.kill();
     await sweep(daemon.dirs);
-    await writeFile(join(dir, 'boot_id'), randomUUID());
+    await staged.reboot();
     await daemon.start();
     const of = { container: 'default/rebooted/main', pod: 'pod:default/rebooted' };
     assert.match(await whyIs(of.container), /^Container main of pod .* ended when the node was rebooted\.$/);
