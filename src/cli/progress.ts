@@ -10,7 +10,7 @@ const ROWS_DEFAULT = 24;
 export interface Progress {
   /** Draws these lines in place of the last ones, unless that was a moment ago. */
   readonly draw: (lines: () => readonly string[]) => void;
-  /** Takes the lines away. */
+  /** Takes the lines away. What is drawn next is something else, and is drawn at once. */
   readonly clear: () => void;
   /** Draws the last state, which stays. */
   readonly keep: (lines: readonly string[]) => void;
@@ -44,6 +44,7 @@ export const createProgress = (output: Output, nowMs: () => number = () => perfo
       output.write(erased + fitting.join('\n'));
     },
     clear() {
+      drawnAtMs = Number.NEGATIVE_INFINITY;
       const erased = erase();
       if (erased !== '') output.write(erased);
     },

@@ -74,6 +74,7 @@ const check = async (
     const onProgress = (records: number, of: number): void => showCount(progress, 'checking', records, of);
     const report = await verifyJournal(path, { onProgress, lanes, ...kept });
     isChecked = true;
+    progress.clear();
     return { report, folded: isAsWritten(report) ? await (folding ?? fold()) : null };
   } finally {
     ended.abort();

@@ -240,6 +240,8 @@ describe('progress on a terminal', () => {
     progress.clear();
     assert.deepEqual(screen(text()), ['', '', '']);
     assert.ok(text().endsWith(clearLine));
+    progress.draw(() => ['next step']);
+    assert.deepEqual(screen(text()), ['next step', '', '']);
   });
 
   test('a pull leaves its last state and the id', async (t) => {
