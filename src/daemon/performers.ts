@@ -74,15 +74,22 @@ export interface Performers {
   readonly portForwarder: Pick<PortForwarder, 'endPod'>;
   /** null: NRI is off. */
   readonly nri: NriPlugins | null;
+  /** Rejects when there is no log keeper and none can be started: the daemon cannot do without. */
+  readonly logKeeperThere: Promise<unknown>;
 }
 
 /** What else may be in the answer of an ExecSync, which is one message: its fields, and what marks output as cut. */
 const ANSWER_BESIDE_OUTPUT_BYTES = 64 * 1024;
 
-/** Reaches the one of an earlier life, or starts one. */
-const openLogKeeper = async (options: Options, files: Files): Promise<LogKeeper> => {
+type OwnLogKeeper = Pick<LogKeeper, 'open' | 'reopen' | 'close' | 'attach'>;
+
+/**
+ * Reaches the one of an earlier life, or starts one, which takes as long as a process of Node does: whoever has something
+ * for it waits until it is there, and nobody else does.
+ */
+const openLogKeeper = (options: Options, files: Files): OwnLogKeeper & { readonly there: Promise<LogKeeper> } => {
   const { config, spawner, ownCgroup, observe, whenRunning, opened, log } = options;
-  const logKeeper = await connectLogKeeper({
+  const connecting = connectLogKeeper({
     stateDir: config.serve.stateDir,
     files,
     spawner,
@@ -93,15 +100,31 @@ const openLogKeeper = async (options: Options, files: Files): Promise<LogKeeper>
         .then(() => observe(news))
         .catch((error: unknown) => log.warn({ error: messageOf(error) }, 'news of the log keeper is not recorded')),
   });
-  opened.defer(logKeeper.disconnect);
-  // One of an earlier life was started where that was.
-  ownCgroup.takeIn(logKeeper.pid);
-  return logKeeper;
+  opened.defer(() =>
+    connecting.then(
+      ({ disconnect }) => disconnect(),
+      () => undefined,
+    ),
+  );
+  const there = connecting.then((logKeeper) => {
+    // One of an earlier life was started where that was.
+    ownCgroup.takeIn(logKeeper.pid);
+    return logKeeper;
+  });
+  // The start fails of it, but not before it has come to waiting for it.
+  there.catch(() => undefined);
+  return {
+    there,
+    open: async (request) => (await there).open(request),
+    reopen: async (containerId, logPath) => (await there).reopen(containerId, logPath),
+    close: async (containerId, timeoutMs) => (await there).close(containerId, timeoutMs),
+    attach: async (containerId, hear) => (await there).attach(containerId, hear),
+  };
 };
 
 const openShim = async (
   { config, node, spawner, sessions, vault, state, observe, whenServing, opened, log }: Options,
-  logKeeper: LogKeeper,
+  logKeeper: OwnLogKeeper,
   files: Files,
 ): Promise<ShimAdapter> => {
   const { execOutputBytesMax, execOutputTotalBytesMax, requestBytesMax } = config.limits;
@@ -152,12 +175,13 @@ const nriEffects = (
   return createNriEffects({ plugins, tokenOf: vault.tokenOf, valuesOf });
 };
 
-/** Starts what they need and reaches the log process of an earlier life, if there is one. */
+/** Starts what they need. */
 export const startPerformers = async (options: Options): Promise<Performers> => {
   const { config, node, spawner, relabel, vault, credentials, sessions, observe, opened, log } = options;
   const { rootDir, stateDir } = config.serve;
   const roots = [rootDir, stateDir];
   const files = createFiles(await callsWithin(stateDir));
+  const logKeeper = openLogKeeper(options, files);
   const images = await createImagesAdapter({
     root: rootDir,
     registryConfigDirs: config.images.registryConfigDirs,
@@ -190,7 +214,6 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     log,
   });
   opened.defer(cni.close);
-  const logKeeper = await openLogKeeper(options, files);
   const shim = await openShim(options, logKeeper, files);
   const portForwarder = createPortForwarder(sessions.portClientOf);
   const nri = openNri(options);
@@ -240,5 +263,5 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
       inspectApparmorProfile: apparmor.inspect,
     }),
   };
-  return { perform, images, cni, shim, portForwarder, nri };
+  return { perform, images, cni, shim, portForwarder, nri, logKeeperThere: logKeeper.there };
 };

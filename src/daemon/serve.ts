@@ -91,15 +91,20 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   let ending = false;
   const { cni, shim } = performers;
   dieWith({ journal: found.journal, cni, cri, shim, spawner: found.spawner }, die, () => ending);
+  // Closed before all others, whose ends are no reason to die of when the start still fails.
+  opened.defer(() => void (ending = true));
 
   served();
   imageUpkeep.served();
   networkUpkeep.served();
   log.info({ socket: config.serve.socketPath, sinceExecMs: Math.round(performance.now()) }, 'serving');
+  const signalled = nextSignal();
   process.on('SIGHUP', () => {
     notify.reloading(clock.monoNs());
     void reload(BY_NOBODY_KNOWN, { signal: 'SIGHUP' }).then(notify.ready);
   });
+  // Clients that only ask need not wait for it, but who waits for the daemon to be there means all of it.
+  await Promise.race([performers.logKeeperThere, signalled]);
   notify.ready();
   const reporting = reportSilentDeath({ ...found, rootDir: config.serve.rootDir, log });
   opened.defer(() => reporting);
@@ -109,7 +114,7 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   opened.defer(givingBack.close);
   view.changes.subscribe(givingBack.worked);
 
-  const signal = await nextSignal();
+  const signal = await signalled;
   ending = true;
   log.info({ signal }, 'ending; pods stay');
   notify.stopping();
