@@ -18,6 +18,7 @@ import { runOk } from '../test/support/process.ts';
 import { startRegistry } from '../test/support/registry.ts';
 import { stageBoot } from '../test/support/staged-boot.ts';
 import { keepWriting } from './compare/busy-disk.ts';
+import { pushManyImages } from './compare/images.ts';
 import { namedIn } from './options.ts';
 import { loadNow, readEnvironment } from './compare/environment.ts';
 import {
@@ -42,7 +43,7 @@ import {
   STATE_DIR,
 } from './compare/runtimes.ts';
 
-const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--dense N] [--pods-per-shim N] [--pull-mb N] [--pull-kinds KIND,...] [--only PHASE,...] [--alone] [--disk-busy] [--out FILE]
+const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--dense N] [--pods-per-shim N] [--images N] [--pull-mb N] [--pull-kinds KIND,...] [--only PHASE,...] [--alone] [--disk-busy] [--out FILE]
 
   --rounds N    rounds, each of which measures scribe and containerd in turn (7)
   --pods N      pods of a serial round and commands of an exec round; a parallel round has twice as many (20)
@@ -51,6 +52,7 @@ const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--sec
   --lives N     pods that run and are removed in each round of lives, and of loop (300)
   --dense N     pods of a round of density, of one runtime at a time (300)
   --pods-per-shim N  what scribe is configured with (1)
+  --images N    images of a round of images (100)
   --pull-mb N   size of a large layer that is pulled, in MB, before it is compressed (100)
   --pull-kinds LIST  some of what is pulled only: ${pullKinds.join(', ')}
   --only LIST   some phases only: ${phaseNames.join(', ')};
@@ -71,6 +73,7 @@ and how: docs/benchmarks.md.`;
 interface Options {
   readonly plan: Plan;
   readonly out: string | undefined;
+  readonly images: number;
   readonly pullMb: number;
   readonly pullKinds: readonly PullKind[];
   readonly podsPerShim: number;
@@ -98,6 +101,7 @@ const readOptions = (): Options => {
       lives: { type: 'string', default: '300' },
       dense: { type: 'string', default: '300' },
       'pods-per-shim': { type: 'string', default: '1' },
+      images: { type: 'string', default: '100' },
       'pull-mb': { type: 'string', default: '100' },
       'pull-kinds': { type: 'string', default: pullKinds.join(',') },
       only: { type: 'string', default: usualPhases.join(',') },
@@ -114,7 +118,7 @@ const readOptions = (): Options => {
     console.log(usage);
     process.exit(0);
   }
-  const count = (name: 'rounds' | 'pods' | 'loaded' | 'lives' | 'dense' | 'pods-per-shim'): number =>
+  const count = (name: 'rounds' | 'pods' | 'loaded' | 'lives' | 'dense' | 'pods-per-shim' | 'images'): number =>
     positive(name, values[name], Number.isInteger);
   const seconds = positive('seconds', values.seconds, Number.isFinite);
   if (values.alone && values.before !== undefined)
@@ -132,6 +136,7 @@ const readOptions = (): Options => {
     },
     out: values.out,
     podsPerShim: count('pods-per-shim'),
+    images: count('images'),
     pullMb: positive('pull-mb', values['pull-mb'], Number.isInteger),
     pullKinds: namedIn('pull-kinds', values['pull-kinds'], pullKinds),
     before: values.before,
@@ -160,7 +165,7 @@ const setUp = async (): Promise<void> => {
 const startAll = async (
   owner: Owner,
   dir: string,
-  { before, isAlone, nri, crun, plan, pullMb, pullKinds: kinds, podsPerShim }: Options,
+  { before, isAlone, nri, crun, plan, images, pullMb, pullKinds: kinds, podsPerShim }: Options,
   signal: AbortSignal,
 ): Promise<Bench> => {
   const netns = await netnsOf(owner);
@@ -173,6 +178,7 @@ const startAll = async (
   const isPulled = plan.phases.some((phase) => pullPhases.includes(phase));
   if (isPulled) progress(`building the images that are pulled, of layers of ${pullMb} MB`);
   const pullImages = isPulled ? await pushPullImages(registry, registryName, pullMb, kinds) : null;
+  const manyImages = plan.phases.includes('images') ? await pushManyImages(registry, registryName, images) : null;
   const registryConfigDir = await registry.mirrorsFor([registryName]);
   const pauseImage = `${registryName}/pause:latest`;
   const mounts = crun ? withoutUnified : '';
@@ -194,7 +200,7 @@ const startAll = async (
     }
   const image = `${registryName}/busybox:latest`;
   const client = netns.inside([join(bin, 'bench-client')]);
-  return { runtimes, image, pullImages, staged, dir, client, signal, progress };
+  return { runtimes, image, pullImages, manyImages, staged, dir, client, signal, progress };
 };
 
 const crunIn = async (dir: string): Promise<string> => {

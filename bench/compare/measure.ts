@@ -9,6 +9,7 @@ import type { StagedBoot } from '../../test/support/staged-boot.ts';
 import { idlePercent, memoryAtRest, REST_MS } from './at-rest.ts';
 import { type ClientCommand, type ClientFlags, type ClientResult, runClient, type Target } from './client.ts';
 import { measureDensity } from './density.ts';
+import { measureImages } from './images.ts';
 import { memoryOf, peakOf } from './memory.ts';
 import type { Figures, MetricKey } from './metrics.ts';
 import { measurePulls, type PullImages } from './pulls.ts';
@@ -20,7 +21,17 @@ import { EXITS, exitFigures, loopFigures } from './under-load.ts';
 /** Those that are measured unless some are named. */
 export const usualPhases = ['serial', 'parallel', 'exec', 'streams', 'logs', 'memory', 'rates', 'restart'] as const;
 /** Long ones, which are measured only when they are named. */
-export const longPhases = ['idle', 'loop', 'lives', 'exits', 'density', 'reboot', 'pulls', 'pullsBusy'] as const;
+export const longPhases = [
+  'idle',
+  'loop',
+  'lives',
+  'exits',
+  'density',
+  'reboot',
+  'images',
+  'pulls',
+  'pullsBusy',
+] as const;
 /** In the order in which they are measured. */
 export const phaseNames = [...usualPhases, ...longPhases] as const;
 export type PhaseName = (typeof phaseNames)[number];
@@ -48,6 +59,8 @@ export interface Bench {
   readonly image: string;
   /** null: pulls are not measured. */
   readonly pullImages: PullImages | null;
+  /** On one base, which is the first of them; null: they are not measured. */
+  readonly manyImages: readonly string[] | null;
   /** null: reboots are not measured. */
   readonly staged: StagedBoot | null;
   /** A directory for files of this run. */
@@ -291,6 +304,9 @@ const measure = async (
       return withoutOthers(runtime, bench, () => measureDense(runtime, bench, plan));
     case 'reboot':
       return withoutOthers(runtime, bench, () => measureReboot(runtime, bench, plan));
+    case 'images':
+      if (bench.manyImages === null) throw new Error('there are no images to be many of');
+      return { figures: await measureImages(runtime, bench.manyImages), errors: [], raw: {} };
     case 'pulls':
       return measurePullPhase(runtime, bench, false);
     case 'pullsBusy':
