@@ -25,9 +25,11 @@ const ended: RunResult = {
 };
 const done = { kind: 'done', usedBytes: 1, inodesUsed: 1 };
 
-const standIn = (t: TestContext) => {
+/** `apartMs`: so much later is it each time that a process is taken. */
+const standIn = (t: TestContext, apartMs = 1_000) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const started: Started[] = [];
+  let nowMs = 0;
   const run = (request: RunRequest): Promise<RunResult> => {
     const result = Promise.withResolvers<RunResult>();
     const directories: string[] = [];
@@ -46,7 +48,7 @@ const standIn = (t: TestContext) => {
     ...{ makeLayer: async () => '', takeLayer: async () => {} },
   };
   const homes = { make: () => Promise.resolve(home), remove: async () => {} };
-  const processes = createUnpackerProcesses({ run }, defaultImageLimits, homes);
+  const processes = createUnpackerProcesses({ run }, defaultImageLimits, homes, () => (nowMs += apartMs));
   const unpack = (directory: string) =>
     processes.run({
       ...{ form: 'files', directory, place: null, diffId: null, archivePath: '/archive', name: 'An archive' },
@@ -56,6 +58,7 @@ const standIn = (t: TestContext) => {
   const layers = Array.from({ length: 4 }, (_, index) => ({
     chainId: `chain ${index}`,
     below: Array.from({ length: index }, (_, lower) => `chain ${lower}`),
+    isQuick: false,
   }));
   const unpackLayer = (index: number, vouched?: Promise<void>) =>
     processes.run(
@@ -90,6 +93,22 @@ describe('an unpacking process that was started ahead', () => {
     assert.deepEqual(
       (await Promise.all(both)).map(({ done: { usedBytes } }) => usedBytes),
       [1, 1],
+    );
+  });
+
+  it('follows at once when one was taken less than a second after another: more will come', async (t) => {
+    const { started, unpack, settled } = standIn(t, 999);
+    void unpack('/first');
+    await settled();
+    assert.equal(started.length, 1);
+    void unpack('/second');
+    await settled();
+    assert.equal(started.length, 3);
+    void unpack('/third');
+    await settled();
+    assert.deepEqual(
+      started.map(({ directories }) => directories),
+      [['/first'], ['/second'], ['/third'], []],
     );
   });
 

@@ -4,10 +4,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, it } from 'node:test';
 import { createTurns } from '../../../src/adapters/images/unpack/turns.ts';
 
-/** Layers by names such as A2: the third of image A. */
+/** Layers by names such as A2: the third of image A. One of an image in lower case is quick, a on a base that others have. */
 const placeOf = (name: string) => {
-  const chain = Array.from({ length: Number(name.slice(1)) + 1 }, (_, index) => `${name[0]}${index}`);
-  return { chainId: name, below: chain.slice(0, -1) };
+  const chain = Array.from({ length: Number(name.slice(1)) + 1 }, (_, index) =>
+    index === 0 && /[a-z]/.test(name) ? 'base' : `${name[0]}${index}`,
+  );
+  return { chainId: chain.at(-1) ?? '', below: chain.slice(0, -1), isQuick: /[a-z]/.test(name) };
 };
 
 const scene = (room: number) => {
@@ -59,6 +61,36 @@ describe('turns to unpack', () => {
     assert.deepEqual(await after('B0'), ['A1']);
     arrived.resolve();
     assert.deepEqual(await now(), ['A1', 'A0']);
+  });
+
+  it('do not come, for layers that take less than a process to start, while another such is below', async () => {
+    const { turns, ask, after, now } = scene(3);
+    const arrived = Promise.withResolvers<void>();
+    const leave = turns.occupy(placeOf('a1'), arrived.promise);
+    for (const name of ['a2', 'b1', 'b2', 'A0', 'A1']) void ask(name);
+    assert.deepEqual(await now(), ['b1', 'A0', 'A1']);
+    assert.deepEqual(await after('A0'), ['b1', 'A1']);
+    arrived.resolve();
+    assert.deepEqual(await now(), ['b1', 'A1']);
+    leave();
+    assert.deepEqual(await now(), ['b1', 'A1', 'a2']);
+    assert.deepEqual(await after('b1'), ['A1', 'a2', 'b2']);
+  });
+
+  it('come to all that waited for one below', async () => {
+    const { ask, after, now } = scene(2);
+    for (const name of ['a0', 'a1', 'b1']) void ask(name);
+    assert.deepEqual(await now(), ['a0']);
+    assert.deepEqual(await after('a0'), ['a1', 'b1']);
+  });
+
+  it('are not waited for when what arrives below does not come', async () => {
+    const { turns, ask, now } = scene(2);
+    const leave = turns.occupy(placeOf('a1'), new Promise(() => undefined));
+    void ask('a2');
+    assert.deepEqual(await now(), []);
+    leave();
+    assert.deepEqual(await now(), ['a2']);
   });
 
   it('are taken by who has begun without one, once all has arrived, and given up by who gives up', async () => {

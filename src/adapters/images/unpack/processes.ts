@@ -1,8 +1,8 @@
 /**
  * Unpacking processes, which are started before there is anything to unpack, so that a layer does not wait for one: when a
- * pull has to fetch its image's manifest, and a moment after something was unpacked, since one pull seldom comes alone. There
- * is one such spare at most, it has read nothing of anybody, and it ends when nobody needs it for a while. One that has unpacked
- * a layer is kept for a layer above it in the same image, and for no other.
+ * pull has to fetch its image's manifest, and a moment after something was unpacked, since one pull seldom comes alone; at
+ * once when one comes right after the other. There is one such spare at most, it has read nothing of anybody, and it ends when
+ * nobody needs it for a while. One that has unpacked a layer is kept for a layer above it in the same image, and for no other.
  */
 import { unlessAborted } from '../../../platform/rpc/timeout.ts';
 import type { Spawner } from '../../../platform/spawner/types.ts';
@@ -30,6 +30,8 @@ export interface UnpackerProcesses {
 const KEPT_MS = 15_000;
 /** What was pulled is asked for next, and has the processors; another pull may come soon after, too. */
 const QUIET_MS = 300;
+/** When processes are asked for so soon after each other, the next one starts at once: a node is being filled. */
+const IN_A_ROW_MS = 1_000;
 /** For a layer above, which is on its way. */
 const RESTED_MS = 1_000;
 
@@ -87,12 +89,14 @@ export const createUnpackerProcesses = (
   spawner: Pick<Spawner, 'run'>,
   limits: ImageLimits,
   homes: Pick<Homes, 'make' | 'remove'>,
+  nowMs: () => number = () => performance.now(),
 ): UnpackerProcesses => {
   const rest = createRest();
   let spare: UnpackerProcess | null = null;
   let working = 0;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
+  let takenAtMs = Number.NEGATIVE_INFINITY;
 
   const start = (): UnpackerProcess => startUnpackerProcess(spawner, limits, homes);
   const later = (waitMs: number, work: () => void): void => {
@@ -117,6 +121,9 @@ export const createUnpackerProcesses = (
   const takeSpare = (): UnpackerProcess => {
     const taken = spare ?? start();
     spare = null;
+    const lastAtMs = takenAtMs;
+    takenAtMs = nowMs();
+    if (takenAtMs - lastAtMs < IN_A_ROW_MS) expect();
     return taken;
   };
 

@@ -1,13 +1,15 @@
 /**
  * Who unpacks next, so many at a time. A layer goes to the process that has just unpacked one below it (processes.ts), so
- * others come first that have none below them still to come; of those it is the first who asked. Must not know what a turn
- * is used for.
+ * others come first that have none below them still to come; of those it is the first who asked. One that is unpacked sooner
+ * than a process starts waits for that of another such below it. Must not know what a turn is used for.
  */
 
 /** Where a layer is among those of images: by chain ids, those below it base first. */
 export interface ChainPlace {
   readonly chainId: string;
   readonly below: readonly string[];
+  /** It is unpacked sooner than a process can be started. */
+  readonly isQuick: boolean;
 }
 
 export interface Turns {
@@ -37,9 +39,15 @@ export const isAbove = (place: ChainPlace | null, lower: ChainPlace | null): boo
 export const createTurns = (room: number): Turns => {
   const waiting: Waiting[] = [];
   const running: (ChainPlace | null)[] = [];
+  const arriving = new Set<ChainPlace>();
+
+  /** What unpacks one below it will be free before another process could have started. */
+  const waitsForBelow = (place: ChainPlace | null): boolean =>
+    place?.isQuick === true &&
+    [...running, ...arriving].some((lower) => lower?.isQuick === true && isAbove(place, lower));
 
   const nextAfter = (left: ChainPlace | null): Waiting | undefined => {
-    const ready = waiting.filter(({ isReady }) => isReady);
+    const ready = waiting.filter(({ isReady, place }) => isReady && !waitsForBelow(place));
     const first = ready.filter(({ place }) => !waiting.some((lower) => isAbove(place, lower.place)));
     return (
       ready.find(({ place }) => isAbove(place, left)) ??
@@ -55,6 +63,8 @@ export const createTurns = (room: number): Turns => {
     waiting.splice(waiting.indexOf(next), 1);
     running.push(next.place);
     next.admit();
+    // What waited for one below may be more than one.
+    admit(null);
   };
   const leave = (place: ChainPlace | null): void => {
     running.splice(running.indexOf(place), 1);
@@ -97,16 +107,14 @@ export const createTurns = (room: number): Turns => {
       }
     },
     occupy: (place, arrived) => {
-      let state: 'arriving' | 'running' | 'over' = 'arriving';
+      arriving.add(place);
       const begin = (): void => {
-        if (state !== 'arriving') return;
-        state = 'running';
-        running.push(place);
+        if (arriving.delete(place)) running.push(place);
       };
       void arrived.then(begin, () => undefined);
       return () => {
-        if (state === 'running') leave(place);
-        state = 'over';
+        if (arriving.delete(place)) admit(null);
+        else if (running.includes(place)) leave(place);
       };
     },
   };

@@ -57,12 +57,6 @@ const createHolds = (): Pick<Unpacker, 'hold'> & { readonly has: (chainId: strin
   };
 };
 
-const sourceOf = (layout: ImageLayout, { layer: { digest, diffId, chainId }, below }: WantedLayer) =>
-  ({
-    ...{ archivePath: blobPath(layout, digest), name: `Layer ${digest}`, form: 'layer', diffId },
-    place: { chainId, below },
-  }) as const satisfies Partial<UnpackerRun>;
-
 const arrivingOf = (layout: ImageLayout, { digest, sizeBytes }: ImageLayer) => ({
   partialPath: partialPath(layout, digest),
   arrivalsPath: arrivalsPath(layout, digest),
@@ -74,6 +68,20 @@ const arrivingOf = (layout: ImageLayout, { digest, sizeBytes }: ImageLayer) => (
  * for no more.
  */
 const SMALL_BYTES = 32 * 1024 * 1024;
+/** Those up to here take less than the 60 ms and more that pass until a process has started. */
+const QUICK_BYTES = 2 * 1024 * 1024;
+
+const placeOf = ({ layer: { chainId, sizeBytes }, below }: WantedLayer): ChainPlace => ({
+  chainId,
+  below,
+  isQuick: sizeBytes <= QUICK_BYTES,
+});
+
+const sourceOf = (layout: ImageLayout, wanted: WantedLayer) => {
+  const { digest, diffId } = wanted.layer;
+  const archive = { archivePath: blobPath(layout, digest), name: `Layer ${digest}`, form: 'layer' } as const;
+  return { ...archive, diffId, place: placeOf(wanted) };
+};
 
 /** Until all has arrived the download is what there is to tell of. */
 const toldOnce = (whole: Promise<void>, onProgress: (bytesDone: number) => void) => {
@@ -187,11 +195,11 @@ export const createUnpacker = (options: {
     signal: AbortSignal,
     onProgress: (bytesDone: number) => void,
   ): Promise<void> => {
-    const { layer, below, whole } = wanted;
+    const { layer, whole } = wanted;
     const { chainId } = layer;
     await whenGone(chainId);
     if (await isUnpacked(chainId)) return;
-    const place = { chainId, below };
+    const place = placeOf(wanted);
     const isSmall = layer.sizeBytes <= SMALL_BYTES;
     // One more than there are processors would only take these from those that have whole blobs to unpack.
     const isRoom =
