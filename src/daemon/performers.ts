@@ -54,6 +54,7 @@ interface Options {
   /** As of the last life, before anything is decided. */
   readonly state: NodeState;
   readonly credentials: Pick<Credentials, 'find'>;
+  readonly imageIsHere: (reference: string) => boolean;
   readonly sessions: Pick<Sessions, 'processClientOf' | 'portClientOf'>;
   readonly ownCgroup: OwnCgroup;
   readonly observe: Observe;
@@ -193,6 +194,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     bootId: node.bootId,
     spawner,
     credentials: credentials.find,
+    isHere: options.imageIsHere,
     log,
     trustedKeyPaths: config.checkpoint.trustedKeyPaths,
     limits: config.limits,

@@ -11,6 +11,7 @@ import type { Config } from '../config/config.ts';
 import type { AuditPolicy } from '../domain/model/audit-policy.ts';
 import { KnownError } from '../domain/model/errors.ts';
 import { isKnownDoubt, mayLackRecords } from '../domain/model/journal-doubt.ts';
+import { findImage } from '../domain/image/names.ts';
 import { lacksNetwork } from '../domain/pod-sandbox/network.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { Clock, Ids, Observe, SubmitCall } from '../engine/ports.ts';
@@ -91,14 +92,13 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
   const credentials = createCredentials();
   const sessions = createSessions(submit, ids);
   const performers = await startPerformers({
-    config,
-    version,
-    node,
+    ...{ config, version, node },
     spawner,
     relabel,
     vault,
     state,
     credentials,
+    imageIsHere: (reference) => findImage(view.state, reference) !== undefined,
     sessions,
     ownCgroup,
     observe,

@@ -60,6 +60,8 @@ export interface ImagesAdapterOptions {
   readonly spawner: Spawner;
   /** What a token of an effect stands for; null when it is not known (any more). */
   readonly credentials: (token: string) => RegistryCredentials | null;
+  /** Whether an image of that name is here, which is then most likely still what the name stands for. */
+  readonly isHere: (reference: string) => boolean;
   readonly log: Log;
   /** Files with the keys of those whose checkpoints are restored here; nobody's by default. */
   readonly trustedKeyPaths?: readonly string[];
@@ -134,6 +136,7 @@ const credentialsOf = (
 
 interface EffectParts {
   readonly credentials: ImagesAdapterOptions['credentials'];
+  readonly isHere: ImagesAdapterOptions['isHere'];
   readonly turns: ReturnType<typeof createFetchTurns>;
   readonly jobs: PullJobs;
   readonly uploads: ReturnType<typeof createUploads>;
@@ -147,7 +150,7 @@ interface EffectParts {
 }
 
 const effectsOf = (parts: EffectParts): ImagesAdapter['effects'] => {
-  const { credentials, turns, jobs, uploads, unpacker, layout, syncImage, clearTrash, recount } = parts;
+  const { credentials, isHere, turns, jobs, uploads, unpacker, layout, syncImage, clearTrash, recount } = parts;
   const isAnyUnpacked = async (chainIds: readonly string[]): Promise<boolean> => {
     const found = await Promise.all(chainIds.map((chainId) => readSnapshotInfo(snapshotDir(layout, chainId))));
     return found.some((info) => info !== null);
@@ -169,8 +172,8 @@ const effectsOf = (parts: EffectParts): ImagesAdapter['effects'] => {
   return {
     SyncImage: syncImage,
     PullImage: async ({ reference, credentials: token }, { signal }) => {
-      const given = credentialsOf(token, credentials);
-      const pull = (): Promise<ImageContent> => jobs.pull(reference, given, signal);
+      const asked = { reference, credentials: credentialsOf(token, credentials), isHere: isHere(reference) };
+      const pull = (): Promise<ImageContent> => jobs.pull(asked, signal);
       const image = await fetch(pull, (pulled) => [pulled]);
       return { image, ...((await isUnsynced(image)) && { unsynced: true }) };
     },
@@ -196,7 +199,7 @@ const effectsOf = (parts: EffectParts): ImagesAdapter['effects'] => {
 
 /** Resolves once what a new boot may have taken of the store is doubted. */
 export const createImagesAdapter = async (options: ImagesAdapterOptions): Promise<ImagesAdapter> => {
-  const { root, platform, spawner, credentials, log } = options;
+  const { root, platform, spawner, credentials, isHere, log } = options;
   checkRoot(root);
   const limits: ImageLimits = { ...defaultImageLimits, ...options.limits };
   const layout = imageLayout(root);
@@ -268,7 +271,7 @@ export const createImagesAdapter = async (options: ImagesAdapterOptions): Promis
     effects: effectsOf({
       layout,
       syncImage,
-      credentials,
+      ...{ credentials, isHere },
       turns,
       jobs,
       uploads,

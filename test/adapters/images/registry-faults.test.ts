@@ -166,9 +166,9 @@ describe('registries that fail for a while', { timeout: 60_000 }, () => {
 });
 
 describe('registries that are wrong', { timeout: 60_000 }, () => {
-  const wrongly = async (t: TestContext, interceptor: Interceptor, pattern: RegExp): Promise<void> => {
+  const wrongly = async (t: TestContext, interceptor: Interceptor, pattern: RegExp, isHere = false): Promise<void> => {
     const server = await serving(t);
-    const store = await startStore(t, { limits: { attemptsMax: 2 } });
+    const store = await startStore(t, { limits: { attemptsMax: 2 }, isHere: () => isHere });
     server.intercept(interceptor);
     const failure = await store.failedPull(`${server.host}/app:v1`);
     assert.match(failure.message, pattern);
@@ -215,7 +215,9 @@ describe('registries that are wrong', { timeout: 60_000 }, () => {
         response.writeHead(200, { 'content-type': image.manifestType, ...headers }).end(body);
         return true;
       };
-    await wrongly(t, forManifest('{}'), /sent content with digest/);
+    await wrongly(t, forManifest('{}'), /not clearly an index or a manifest/);
+    // Its digest is known from HEAD.
+    await wrongly(t, forManifest('{}'), /sent content with digest/, true);
     await wrongly(t, forManifest(Buffer.alloc(5 * 1024 * 1024, ' ')), /larger than 4194304 bytes/);
   });
 
@@ -233,8 +235,18 @@ describe('registries that are wrong', { timeout: 60_000 }, () => {
     for (const interceptor of [noHead, noDigest]) {
       const server = await serving(t);
       server.intercept(interceptor);
-      await checkWhole(await startStore(t), server);
+      await checkWhole(await startStore(t, { isHere: () => true }), server);
     }
+  });
+
+  it('about the digest of a manifest that was asked for by its tag', async (t) => {
+    const other: Interceptor = ({ method, path }, response) => {
+      if (!path.includes('manifests') || method === 'HEAD') return false;
+      const headers = { 'content-type': image.manifestType, 'docker-content-digest': sha256(Buffer.from('other')) };
+      response.writeHead(200, headers).end(image.manifest);
+      return true;
+    };
+    await wrongly(t, other, /sent content with digest/);
   });
 
   it('in documents of two meanings, or larger than is sane', async (t) => {

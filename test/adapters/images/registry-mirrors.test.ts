@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { buildImage } from '../../support/images/build.ts';
-import { makeCertificates, sendBlob, startFaultServer } from '../../support/images/fault-server.ts';
+import { type FaultServer, makeCertificates, sendBlob, startFaultServer } from '../../support/images/fault-server.ts';
 import { startStore } from '../../support/images/store.ts';
 import { tar } from '../../support/images/tar.ts';
 import {
@@ -166,5 +166,40 @@ describe('mirrors', { timeout: 60_000 }, () => {
     const failure = await store.failedPull('registry.example/app:v1');
     assert.equal(failure.reason, 'HostFailed');
     assert.match(failure.message, /hosts\.toml can't be used/);
+  });
+});
+
+describe('what a registry is asked', { timeout: 60_000 }, () => {
+  const asked = ({ requests }: FaultServer): string[] =>
+    requests.splice(0).map(({ method, path }) => `${method} ${path.replace(/.*\/(?=\w+\/[^/]+$)/, '')}`);
+  const { digest: manifest } = image;
+  const [config = ''] = [...image.blobs.keys()].slice(-1);
+  const content = [`GET blobs/${config}`, `GET blobs/${layerDigest}`];
+
+  it('is the manifest at once by its tag, unless an image of that name is here: then its digest alone', async (t) => {
+    const server = await serving(t);
+    let isHere = false;
+    const store = await startStore(t, { isHere: () => isHere });
+    const reference = `${server.host}/app:v1`;
+    await store.pull(reference);
+    assert.deepEqual(asked(server), ['GET manifests/v1', ...content]);
+    isHere = true;
+    await store.pull(reference);
+    assert.deepEqual(asked(server), ['HEAD manifests/v1']);
+    const moved = buildImage([{ tar: tar([{ path: 'moved', data: 'x' }]) }]);
+    server.serve('app', 'v1', moved);
+    await store.pull(reference);
+    const blobs = [...moved.blobs.keys()].toReversed().map((digest) => `GET blobs/${digest}`);
+    assert.deepEqual(asked(server), ['HEAD manifests/v1', `GET manifests/${moved.digest}`, ...blobs]);
+  });
+
+  it('is no manifest where it may only be asked for digests', async (t) => {
+    const [names, content] = [await serving(t), await serving(t)];
+    const hosts = `[host."${names.base}"]\ncapabilities = ["resolve"]\n[host."${content.base}"]\ncapabilities = ["pull"]\n`;
+    const registryConfigDirs = await withHosts(t, 'registry.example', hosts);
+    const store = await startStore(t, { registryConfigDirs });
+    await store.pull('registry.example/app:v1');
+    assert.deepEqual(asked(names), ['HEAD manifests/v1']);
+    assert.deepEqual(asked(content).slice(0, 1), [`GET manifests/${manifest}`]);
   });
 });

@@ -21,6 +21,7 @@ const adapter = await createImagesAdapter({
   bootId: 'boot',
   spawner,
   credentials: () => null,
+  isHere: () => false,
   log: { warn: () => undefined },
 });
 await adapter.collectLeftovers();

@@ -77,6 +77,7 @@ export const startStore = async (owner: Owner, options: Partial<ImagesAdapterOpt
     platform,
     bootId: 'boot',
     credentials: () => null,
+    isHere: () => false,
     log: { warn: () => undefined },
     ...options,
     spawner: recording(spawner, runs),

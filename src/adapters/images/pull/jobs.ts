@@ -6,16 +6,12 @@ import type { ImageContent, ImageLayer } from '../../../domain/model/image-conte
 import { FailureError } from '../../../domain/model/errors.ts';
 import { createPendingReplies } from '../../../platform/rpc/pending.ts';
 import { type BackgroundThread, createBackgroundThread } from '../background-thread.ts';
-import type { PullProgress, RegistryCredentials } from '../types.ts';
+import type { PullProgress } from '../types.ts';
 import type { Unpacker } from '../unpack/unpacker.ts';
-import type { FromPullThread, JobMessage, PullThreadOptions, ToPullThread } from './messages.ts';
+import type { AskedPull, FromPullThread, JobMessage, PullThreadOptions, ToPullThread } from './messages.ts';
 
 export interface PullJobs {
-  readonly pull: (
-    reference: string,
-    credentials: RegistryCredentials | null,
-    signal: AbortSignal,
-  ) => Promise<ImageContent>;
+  readonly pull: (asked: AskedPull, signal: AbortSignal) => Promise<ImageContent>;
   /** Pulls that begin from now on look there. */
   readonly setRegistryConfigDirs: (dirs: readonly string[]) => void;
   /** `label` stands for the archive in progress reports. */
@@ -194,15 +190,10 @@ export const createPullJobs = (
   };
 
   return {
-    pull: async (reference, credentials, signal) => {
-      const { images } = await run(reference, signal, (job) => ({
-        kind: 'pull',
-        job,
-        reference,
-        credentials,
-        registryConfigDirs,
-      }));
-      const [image] = images;
+    pull: async (asked, signal) => {
+      const { reference } = asked;
+      const messageOf = (job: number) => ({ kind: 'pull', job, ...asked, registryConfigDirs }) as const;
+      const [image] = (await run(reference, signal, messageOf)).images;
       if (image === undefined) throw new FailureError('Bug', `The pull of ${reference} ended without an image.`);
       return image;
     },

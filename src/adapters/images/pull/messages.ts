@@ -19,15 +19,20 @@ export interface PullThreadOptions {
   readonly limits: ImageLimits;
 }
 
+export interface AskedPull {
+  readonly reference: string;
+  readonly credentials: RegistryCredentials | null;
+  /** An image of that name is here already. */
+  readonly isHere: boolean;
+}
+
 export type ToPullThread =
-  | {
+  | ({
       readonly kind: 'pull';
       readonly job: number;
-      readonly reference: string;
-      readonly credentials: RegistryCredentials | null;
       /** As they are now: they may have changed since the thread was started. */
       readonly registryConfigDirs: readonly string[];
-    }
+    } & AskedPull)
   /** `path` is an archive in the ingest directory; the thread removes it. */
   | { readonly kind: 'load'; readonly job: number; readonly path: string }
   | { readonly kind: 'removeBlobs'; readonly job: number; readonly digests: readonly string[] }

@@ -13,9 +13,8 @@ import { findEndpoints } from '../registry/hosts.ts';
 import type { HttpClient } from '../registry/http.ts';
 import { createSemaphore, type Semaphore } from '../../../platform/linux/semaphore.ts';
 import type { SharedWork } from '../shared-work.ts';
-import type { RegistryCredentials } from '../types.ts';
 import { bringImage } from './image.ts';
-import type { PullThreadOptions } from './messages.ts';
+import type { AskedPull, PullThreadOptions } from './messages.ts';
 
 /** What all pulls of the thread have in common. */
 export interface PullShop {
@@ -80,17 +79,17 @@ const download = async (
 /** Throws FailureError, or the signal's reason. What was downloaded stays for the next attempt either way. */
 export const pullImage = async (
   shop: PullShop,
-  request: { readonly reference: string; readonly credentials: RegistryCredentials | null },
+  request: AskedPull,
   observer: PullObserver,
   signal: AbortSignal,
 ): Promise<ImageContent> => {
   const { registryConfigDirs, mirrorCredentials, platform, maxConcurrentDownloads, limits } = shop.options;
   const reference = parsed(request.reference);
   const endpoints = await findEndpoints(registryConfigDirs, reference.host);
-  const { credentials } = request;
+  const { credentials, isHere } = request;
   const trust = { credentials, mirrorCredentials };
   const registry = createRegistry({ reference, endpoints, ...trust, http: shop.http, retry: limits });
-  const resolved = await registry.resolve(signal);
+  const resolved = await registry.resolve(isHere, signal);
   const turn = createSemaphore(maxConcurrentDownloads);
   const repoTag = repoTagOf(reference);
   return await bringImage({
