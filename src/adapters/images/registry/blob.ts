@@ -35,8 +35,10 @@ export const fillSink = async (
     const response = await open(range);
     if (response.status === 206 && !response.header('content-range').startsWith(`bytes ${from}-`)) {
       await response.discard();
+      // It would be asked for the same again by every later attempt, if what there is stayed: all of it is another matter.
+      sink.restart();
       throw new RequestError('RegistryFailed', `${shownUrl(url)} sent another range than was asked for`, {
-        retryable: false,
+        retryable: from > 0,
       });
     }
     if (response.status === 416) {
