@@ -112,6 +112,19 @@ describe('mirrors', { timeout: 60_000 }, () => {
     assert.match(upstream.requestsFor(layerDigest)[0]?.headers.range ?? '', /^bytes=[1-9]\d*-$/);
   });
 
+  it('that end early with something else do not spoil what the next one sends', async (t) => {
+    const [mirror, upstream] = [await serving(t), await serving(t)];
+    mirror.intercept(forLayer((_, response) => Boolean(response.end('<html>an error page</html>'))));
+    const hosts = `server = "${upstream.base}"\n[host."${mirror.base}"]\n`;
+    const store = await startStore(t, { registryConfigDirs: await withHosts(t, 'registry.example', hosts) });
+    await checkWhole(store, upstream, 'registry.example/app:v1');
+    assert.deepEqual(
+      upstream.requestsFor(layerDigest).map(({ headers }) => headers.range),
+      ['bytes=26-', undefined],
+    );
+    assert.equal(mirror.requestsFor(layerDigest).length, 1);
+  });
+
   it('over TLS are trusted by the authority that is configured for them, and by no less', async (t) => {
     const certificates = await makeCertificates(t);
     const server = await startFaultServer(t, certificates);

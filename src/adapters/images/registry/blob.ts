@@ -65,8 +65,14 @@ export const fillSink = async (
       });
     }
   }
-  // Bytes of an earlier attempt may be what is wrong: from the start this server may well do it.
-  await finishSink(url, sink, from > 0);
+  try {
+    await finishSink(url, sink, false);
+  } catch (error) {
+    if (from === 0 || !(error instanceof RequestError)) throw error;
+    // Bytes of an earlier attempt may be what is wrong, of another server too, which would be asked first the next time
+    // and send them again: from the start this server may well do it.
+    await fillSink(url, { digest, sizeBytes }, sink, open);
+  }
 };
 
 /** `retryable`: what is wrong may be right when all of it is fetched again. */
