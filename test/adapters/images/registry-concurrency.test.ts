@@ -1,9 +1,13 @@
-/** How many layers are asked for at once: of one image, and of one registry whatever the images. Needs root. */
+/**
+ * How many layers are asked for at once, of one image, and of one registry whatever the images; and what pulls that want the
+ * same layer at once have to do with each other. Needs root.
+ */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, it, type TestContext } from 'node:test';
 import { type BuiltImage, buildImage } from '../../support/images/build.ts';
 import { type FaultServer, sendBlob, startFaultServer } from '../../support/images/fault-server.ts';
+import { checkWhole, layerBytes, layerDigest, serving } from '../../support/images/registry-under-test.ts';
 import { startStore } from '../../support/images/store.ts';
 import { tar } from '../../support/images/tar.ts';
 
@@ -55,5 +59,36 @@ describe('downloads at once', { timeout: 60_000 }, () => {
     ]);
     assert.deepEqual([one.most(), other.most()], [2, 2]);
     assert.ok(pulled.every(({ layers }) => layers.length === LAYERS));
+  });
+});
+
+describe('a layer that two registries are asked for at once', { timeout: 60_000 }, () => {
+  it('is fetched from the other one when the first gives it wrongly', async (t) => {
+    const [wrong, right] = [await serving(t), await serving(t)];
+    const store = await startStore(t);
+    const mine = `${right.host}/app:v1`;
+    const begun = Promise.withResolvers<undefined>();
+    const bothWait = Promise.withResolvers<undefined>();
+    store.adapter.progress.subscribe(({ reference }) => reference === mine && bothWait.resolve(undefined));
+    wrong.intercept(async (request, response) => {
+      if (!request.path.endsWith(layerDigest)) return false;
+      response.writeHead(200, { 'content-length': layerBytes.length });
+      // Progress is told to all who wait for the layer.
+      let left = layerBytes.length - 1000;
+      const timer = setInterval(() => {
+        left -= 1;
+        response.write('x');
+      }, 20);
+      begun.resolve(undefined);
+      await bothWait.promise;
+      clearInterval(timer);
+      response.end(Buffer.alloc(left + 1000));
+      return true;
+    });
+    const refused = store.failedPull(`${wrong.host}/app:v1`);
+    await begun.promise;
+    await checkWhole(store, right);
+    assert.match((await refused).message, new RegExp(`${wrong.host}.* sent wrong content`));
+    assert.equal(right.requestsFor(layerDigest).length, 1);
   });
 });

@@ -54,15 +54,35 @@ describe('shared work', () => {
     assert.match(await three, /^new after first left,aborted,ended/);
   });
 
-  it('fails for all alike', async () => {
+  it('fails for those alone whose own way failed: the others go theirs, one after the other', async () => {
     const shared = createSharedWork<string>();
-    const start = (): Promise<string> => Promise.reject(new Error('failed'));
-    const outcomes = await Promise.allSettled([shared('a', never, start), shared('a', never, start)]);
+    const started: string[] = [];
+    const way = (name: string, isGood: boolean) => async (): Promise<string> => {
+      started.push(name);
+      await new Promise(setImmediate);
+      if (!isGood) throw new Error(`${name} failed`);
+      return name;
+    };
+    const ways = [way('first', false), way('second', false), way('third', true), way('fourth', true)];
+    const outcomes = await Promise.allSettled(ways.map((start) => shared('a', never, start)));
     assert.deepEqual(
-      outcomes.map(({ status }) => status),
-      ['rejected', 'rejected'],
+      outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : String(outcome.reason))),
+      ['Error: first failed', 'Error: second failed', 'third', 'third'],
     );
-    await assert.rejects(shared('a', AbortSignal.abort(new Error('late')), start), /late/);
+    assert.deepEqual(started, ['first', 'second', 'third']);
+    await assert.rejects(shared('a', AbortSignal.abort(new Error('late')), way('late', true)), /late/);
+  });
+
+  it('is not begun anew for who gave up while it failed', async () => {
+    const shared = createSharedWork<string>();
+    const { promise, reject } = Promise.withResolvers<string>();
+    const leaving = new AbortController();
+    const first = shared('a', never, () => promise);
+    const second = shared('a', leaving.signal, () => Promise.resolve('second'));
+    leaving.abort(new Error('gave up'));
+    reject(new Error('first failed'));
+    await assert.rejects(first, /first failed/);
+    await assert.rejects(second, /gave up/);
   });
 });
 

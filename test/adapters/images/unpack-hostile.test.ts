@@ -222,6 +222,27 @@ describe('C17: hostile layers', { timeout: 60_000 }, () => {
     await refused(Buffer.alloc(2000, 'x'), /checksum/);
   });
 
+  it('fails for nobody else whose layer the config calls the same', async (t) => {
+    const { layout, unpacker } = await startWorkshop(t);
+    const [right, wrong] = [tar([{ path: 'f', data: 'right' }]), tar([{ path: 'f', data: 'wrong' }])];
+    const diffId = sha256(right);
+    const unpack = (blob: Buffer): Promise<void> => {
+      const layer = { digest: sha256(blob), diffId, chainId: diffId, sizeBytes: blob.length };
+      return unpacker.unpack({ layer, below: [], whole: null }, new AbortController().signal, () => undefined);
+    };
+    await mkdir(layout.blobs, { recursive: true });
+    await writeFile(blobPath(layout, sha256(right)), right);
+    await runOk(['mkfifo', '--mode=600', blobPath(layout, sha256(wrong))]);
+    const refusedThere = failureOf(unpack(wrong));
+    const pipe = await openForReader(blobPath(layout, sha256(wrong)));
+    const unpacking = unpack(right);
+    await pipe.write(wrong);
+    await pipe.close();
+    assert.match((await refusedThere).message, /config names/);
+    await unpacking;
+    assert.equal(await readFile(join(layerDir(layout, diffId), 'f'), 'utf8'), 'right');
+  });
+
   it('runs in its own root and namespaces, each thread with few rights and no way to more', async (t) => {
     const own = await startWorkshop(t);
     const plain = tar([{ path: 'f', data: 'x' }]);
