@@ -15,7 +15,7 @@ export interface Descriptor {
   readonly mediaType: string;
   readonly digest: string;
   readonly sizeBytes: number;
-  readonly platform: (Platform & { readonly variant: string }) | null;
+  readonly platform: Platform | null;
   readonly annotations: ReadonlyMap<string, string>;
   /** Where a layer may be had when its registry does not have it. */
   readonly urls: readonly string[];
@@ -274,11 +274,16 @@ export const parseConfig = (bytes: Buffer): ConfigDocument => {
   return { platform: { os, architecture }, diffIds: rootfs?.diff_ids ?? [], config: imageConfigOf(config) };
 };
 
-/** Higher is better; 0 does not run here. A later variant of amd64 may need what this machine has not. */
+/** What is meant where no variant is named. */
+const PLAIN_LEVELS: Readonly<Record<string, number>> = { arm64: 8, arm: 7 };
+const levelOf = (variant: string, architecture: string): number =>
+  variant === '' ? (PLAIN_LEVELS[architecture] ?? 1) : Number(/^v(\d+(?:\.\d+)?)$/.exec(variant)?.[1] ?? Infinity);
+
+/** Higher is better; 0 does not run here. A later variant than the wanted one may need what this machine has not. */
 const fitness = (found: Descriptor['platform'], wanted: Platform): number => {
   if (found === null || found.os !== wanted.os || found.architecture !== wanted.architecture) return 0;
-  const plain = wanted.architecture === 'arm64' ? 'v8' : 'v1';
-  return found.variant === '' || found.variant === plain ? 2 : 1;
+  const [level, wantedLevel] = [found, wanted].map(({ variant = '' }) => levelOf(variant, wanted.architecture));
+  return level !== undefined && wantedLevel !== undefined && level <= wantedLevel ? 1 + level : 1;
 };
 
 /** The manifest of an index for this machine. Throws FailureError ImageInvalid when it has none. */

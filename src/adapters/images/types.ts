@@ -21,6 +21,8 @@ export interface RegistryCredentials {
 export interface Platform {
   readonly os: string;
   readonly architecture: string;
+  /** "v3" of amd64, "v7" of arm; the plain one where it is absent or "". */
+  readonly variant?: string;
 }
 
 /** Bounds on what comes from registries, archives and images. */

@@ -124,6 +124,28 @@ describe('image documents', () => {
     assert.match(failure.message, /not made for linux\/riscv64, only for windows\/amd64, linux\/amd64, linux\/arm64/);
   });
 
+  it('chooses the nearest variant below the one that is asked for, and a later one only where there is no other', () => {
+    const variants = ['', 'v2', 'v4', 'v3', 'odd'];
+    const built = variants.map((name) => buildImage([{ tar: tar([{ path: name || 'plain' }]) }]));
+    const chosen = (architecture: string, wanted: string | undefined, among = variants): string | undefined => {
+      const entries = built.flatMap((one, index) => {
+        const variant = variants[index] ?? '';
+        return among.includes(variant) ? [{ image: one, os: 'linux', architecture, variant }] : [];
+      });
+      const index = parseDocument(buildIndex(entries).manifest, '') as Index;
+      const platform = { os: 'linux', architecture, ...(wanted === undefined ? {} : { variant: wanted }) };
+      const { digest: found } = selectManifest(index, platform);
+      return variants[built.findIndex((one) => one.digest === found)];
+    };
+    assert.equal(chosen('amd64', 'v3'), 'v3');
+    assert.equal(chosen('amd64', 'v3', ['', 'v2', 'v4']), 'v2');
+    assert.equal(chosen('amd64', 'v2', ['v4', '', 'odd']), '');
+    assert.equal(chosen('amd64', undefined), '');
+    assert.equal(chosen('amd64', undefined, ['v4', 'odd']), 'v4');
+    assert.equal(chosen('arm', 'v3', ['v2', 'v4', 'v3']), 'v3');
+    assert.equal(chosen('arm64', undefined, ['v4', '']), '');
+  });
+
   it('refuses an image of another platform, and takes one that does not say', () => {
     checkPlatform({ os: '', architecture: '' }, amd64);
     checkPlatform(amd64, amd64);
