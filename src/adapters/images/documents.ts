@@ -244,6 +244,9 @@ const checkUser = (user: string): void => {
   }
 };
 
+/** One empty word takes back what the image below it said, for Dockerfiles have no other way: it is no program. */
+const isTakenBack = (entrypoint: readonly string[]): boolean => entrypoint.length === 1 && entrypoint[0] === '';
+
 const imageConfigOf = (fields: z.output<typeof configSchema>['config']): ImageConfig => {
   if (fields === null) return {};
   const { User: user, Env: env, Entrypoint: entrypoint, Cmd: cmd, WorkingDir: workingDir } = fields;
@@ -255,7 +258,7 @@ const imageConfigOf = (fields: z.output<typeof configSchema>['config']): ImageCo
   const config: ImageConfig = {
     ...(user === '' ? {} : { user }),
     ...(env.length === 0 ? {} : { env }),
-    ...(entrypoint.length === 0 ? {} : { entrypoint }),
+    ...(entrypoint.length === 0 || isTakenBack(entrypoint) ? {} : { entrypoint }),
     ...(cmd.length === 0 ? {} : { cmd }),
     ...(workingDir === '' ? {} : { workingDir }),
     ...(volumes.length === 0 ? {} : { volumes }),

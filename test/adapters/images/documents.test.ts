@@ -180,6 +180,12 @@ describe('image documents', () => {
     });
   });
 
+  it('takes ENTRYPOINT [""] for none, as builders mean it', () => {
+    const read = (config: object) => parseConfig(json({ config })).config;
+    assert.deepEqual(read({ Entrypoint: [''], Cmd: ['/bin/sh'] }), { cmd: ['/bin/sh'] });
+    assert.deepEqual(read({ Entrypoint: ['', 'x'] }), { entrypoint: ['', 'x'] });
+  });
+
   it('refuses configs of the wrong shape or too large to be recorded', () => {
     failed(() => parseConfig(json({ config: { Env: 'PATH=/bin' } })));
     failed(() => parseConfig(json({ config: { Cmd: [1] } })));
