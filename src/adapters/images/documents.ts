@@ -58,7 +58,9 @@ export const MediaType = {
 
 const indexTypes: ReadonlySet<string> = new Set([MediaType.ociIndex, MediaType.dockerIndex]);
 const manifestTypes: ReadonlySet<string> = new Set([MediaType.ociManifest, MediaType.dockerManifest]);
-const configTypes: ReadonlySet<string> = new Set([MediaType.ociConfig, MediaType.dockerConfig]);
+/** What configs of old images are called by some manifests (docker/distribution issue 1622); one of something else does not parse. */
+const UNTOLD_TYPE = 'application/octet-stream';
+const configTypes: ReadonlySet<string> = new Set([MediaType.ociConfig, MediaType.dockerConfig, UNTOLD_TYPE]);
 const schema1Types: ReadonlySet<string> = new Set([
   'application/vnd.docker.distribution.manifest.v1+json',
   'application/vnd.docker.distribution.manifest.v1+prettyjws',

@@ -83,6 +83,14 @@ describe('image documents', () => {
     assert.match(failed(() => parseDocument(changed({ layers: encrypted }), '')).message, /not a file system layer/);
   });
 
+  it('takes a config that an old manifest does not call one', () => {
+    const fields = manifestOf(dockerImage.manifest);
+    const config = { ...(fields['config'] as object), mediaType: 'application/octet-stream' };
+    const document = parseDocument(json({ ...fields, config }), '') as Manifest;
+    assert.deepEqual(document.config.digest, (parseDocument(dockerImage.manifest, '') as Manifest).config.digest);
+    assert.match(failed(() => parseConfig(Buffer.from('no config'))).message, /config is not JSON/);
+  });
+
   it('refuses hostile numbers, digests and sizes', () => {
     const layer = { mediaType: 'application/vnd.oci.image.layer.v1.tar', digest, size: 2 };
     for (const size of [-1, 1.5, 2 ** 60, '7', null, undefined]) {
