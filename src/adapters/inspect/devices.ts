@@ -5,7 +5,7 @@
  */
 import type { BigIntStats } from 'node:fs';
 import { lstat, readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, normalize } from 'node:path';
 import type { DeviceFact } from '../../domain/model/container-facts.ts';
 import { FailureError } from '../../domain/model/errors.ts';
 import { errorCodeOf } from '../../platform/linux/syscalls.ts';
@@ -57,8 +57,9 @@ async function walk(hostPath: string, dir: string, depth: number, budget: { entr
   }
   const facts: DeviceFact[] = [];
   for (const name of names.sort((a, b) => (a < b ? -1 : 1))) {
-    const path = join(dir, name);
-    if (NOT_WALKED.has(path)) continue;
+    // Not joined: what follows the path as it was asked for, be it "/dev/x/", is the device's place below it.
+    const path = `${dir}/${name}`;
+    if (NOT_WALKED.has(normalize(path))) continue;
     const stats = await lstatOrNull(path);
     if (stats === null) continue;
     if (stats.isDirectory()) {

@@ -1,13 +1,14 @@
 /** InspectContainer against real layers, devices, mounts and files: what it finds, and what it refuses to follow. */
 import assert from 'node:assert/strict';
 import { chmod, lchown, mkdir, rm, symlink, truncate, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, normalize } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { createInspectContainer } from '../../../src/adapters/inspect/adapter.ts';
 import { withDeadline } from '../../../src/adapters/inspect/deadline.ts';
 import { imageFileReader } from '../../../src/adapters/inspect/image-files.ts';
 import { deviceNumber, makeNode, NodeType, writeXattr } from '../../../src/platform/linux/syscalls.ts';
 import type { ContainerFacts, ContainerQuestions } from '../../../src/domain/model/container-facts.ts';
+import { containerDevices } from '../../../src/domain/oci/devices.ts';
 import { FailureError, type FailureReason } from '../../../src/domain/model/errors.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { requireRoot } from '../../support/netns.ts';
@@ -255,6 +256,20 @@ describe('devices', () => {
         [dir, join(dir, 'deep/er/a')],
       ],
     );
+  });
+
+  it('of a directory keep their places below it, however its path is written', async (t) => {
+    requireRoot();
+    const dir = await tempDir(t);
+    await mkdir(join(dir, 'by-path'));
+    await makeNode(join(dir, 'by-path/card0'), NodeType.characterDevice | 0o600, deviceNumber(1, 3));
+    for (const hostPath of [dir, `${dir}/`, `/${dir}`, `${dir}/./`]) {
+      const facts = (await ask({ devicePaths: [hostPath] })).devices;
+      const config = { devices: [{ hostPath, containerPath: '/dev/dri' }] };
+      const [device, ...others] = containerDevices(config, facts, 'asked', {}).devices;
+      assert.equal(normalize(device?.path ?? ''), '/dev/dri/by-path/card0', hostPath);
+      assert.deepEqual(others, []);
+    }
   });
 
   it('of the node leave out what every container has itself', async () => {
