@@ -4,7 +4,7 @@
  */
 import { constants, type Stats } from 'node:fs';
 import { chmod, copyFile, lchown, link, lutimes, mkdir, readlink, rename, rm, stat, symlink } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';
 import { isThere } from '../../platform/linux/exists.ts';
 import { makeDirectory, unfinishedName } from '../../platform/linux/files.ts';
@@ -13,6 +13,7 @@ import {
   type LayerDirectory,
   type LayerFile,
   OVERLAY_XATTR_PREFIX,
+  pathIn,
   resolveInLayers,
 } from '../../platform/linux/layer-tree.ts';
 import { listXattrs, makeNode, readXattr, writeXattr } from '../../platform/linux/syscalls.ts';
@@ -21,7 +22,7 @@ import { listXattrs, makeNode, readXattr, writeXattr } from '../../platform/linu
 const EMPTY_VOLUME_MODE = 0o755;
 const PERMISSIONS = 0o7777;
 
-const copyXattrs = async (from: string, to: string): Promise<void> => {
+const copyXattrs = async (from: Buffer, to: Buffer): Promise<void> => {
   for (const name of await listXattrs(from)) {
     if (name.startsWith(OVERLAY_XATTR_PREFIX)) continue;
     const value = await readXattr(from, name);
@@ -30,7 +31,7 @@ const copyXattrs = async (from: string, to: string): Promise<void> => {
 };
 
 /** Owner first, because a change of it takes set-user-ID and capabilities away; times last. */
-const copyAttributes = async (from: string, to: string, stats: Stats): Promise<void> => {
+const copyAttributes = async (from: Buffer, to: Buffer, stats: Stats): Promise<void> => {
   await lchown(to, stats.uid, stats.gid);
   if (!stats.isSymbolicLink()) await chmod(to, stats.mode & PERMISSIONS);
   await copyXattrs(from, to);
@@ -39,7 +40,7 @@ const copyAttributes = async (from: string, to: string, stats: Stats): Promise<v
 
 interface Copying {
   /** Of files with several names, by device and inode: the copies are one file again. */
-  readonly copies: Map<string, string>;
+  readonly copies: Map<string, Buffer>;
   /** To be told of each entry before it is written. Rejects when it is not to be. */
   readonly before: (sizeBytes: number) => Promise<void>;
 }
@@ -47,12 +48,12 @@ interface Copying {
 /** A directory entry and an inode take room as well. */
 const ENTRY_BYTES = 4096;
 
-const copyFileEntry = async ({ path, stats }: LayerFile, to: string, { copies, before }: Copying): Promise<void> => {
+const copyFileEntry = async ({ path, stats }: LayerFile, to: Buffer, { copies, before }: Copying): Promise<void> => {
   const identity = `${stats.dev}:${stats.ino}`;
   const copy = stats.nlink > 1 ? copies.get(identity) : undefined;
   if (copy !== undefined) return link(copy, to);
   await before(ENTRY_BYTES + (stats.isFile() ? stats.size : 0));
-  if (stats.isSymbolicLink()) await symlink(await readlink(path), to);
+  if (stats.isSymbolicLink()) await symlink(await readlink(path, 'buffer'), to);
   else if (stats.isFile()) await copyFile(path, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
   else if (stats.isSocket()) return;
   else await makeNode(to, stats.mode, stats.rdev);
@@ -60,9 +61,9 @@ const copyFileEntry = async ({ path, stats }: LayerFile, to: string, { copies, b
   copies.set(identity, to);
 };
 
-const copyDirectory = async (directory: LayerDirectory, to: string, copying: Copying): Promise<void> => {
+const copyDirectory = async (directory: LayerDirectory, to: Buffer, copying: Copying): Promise<void> => {
   for (const [name, entry] of await entriesOf(directory)) {
-    const target = join(to, name);
+    const target = pathIn(to, name);
     if (entry.kind === 'file') await copyFileEntry(entry, target, copying);
     else {
       await copying.before(ENTRY_BYTES);
@@ -96,7 +97,7 @@ export const fillImageVolume = async (
   await makeDirectory(dirname(hostPath));
   await before(ENTRY_BYTES);
   await mkdir(unfinished);
-  if (source) await copyDirectory(source, unfinished, { copies: new Map(), before });
+  if (source) await copyDirectory(source, Buffer.from(unfinished), { copies: new Map(), before });
   else await chmod(unfinished, EMPTY_VOLUME_MODE);
   await rename(unfinished, hostPath);
 };

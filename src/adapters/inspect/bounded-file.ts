@@ -10,7 +10,7 @@ export type BoundedRead =
   | { readonly kind: 'tooLarge'; readonly sizeBytes: number };
 
 /** Rejects with the system's error (ENOENT; ELOOP for a link at the end that is not to be followed). */
-export async function readBounded(path: string, maxBytes: number, followLink: boolean): Promise<BoundedRead> {
+export async function readBounded(path: string | Buffer, maxBytes: number, followLink: boolean): Promise<BoundedRead> {
   const { O_RDONLY, O_NONBLOCK, O_NOCTTY, O_NOFOLLOW } = constants;
   const file = await open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | (followLink ? 0 : O_NOFOLLOW));
   try {

@@ -2,11 +2,11 @@
  * Unpacked image layers seen as the one tree a container would see, without mounting them: the uppermost layer wins,
  * whiteouts hide, opaque directories hide what is below, and symbolic links are resolved inside the image alone. The
  * image is not trusted: no link in it can lead to a file of the host, because no path with an unexamined part is ever
- * given to the kernel (layers never change once they are unpacked). Reads only.
+ * given to the kernel (layers never change once they are unpacked). Names need not be UTF-8: paths are bytes, names are
+ * text of one character for each byte (latin1). Reads only.
  */
 import type { Stats } from 'node:fs';
 import { lstat, readdir, readlink } from 'node:fs/promises';
-import { join } from 'node:path';
 import { errorCodeOf, readXattr } from './syscalls.ts';
 
 /** A name in the merged tree: the directories that make up one, uppermost first, or a path of something else. */
@@ -14,13 +14,13 @@ export type LayerEntry = LayerDirectory | LayerFile;
 
 export interface LayerDirectory {
   readonly kind: 'directory';
-  readonly dirs: readonly string[];
+  readonly dirs: readonly Buffer[];
 }
 
 /** Anything but a directory, a symbolic link too. */
 export interface LayerFile {
   readonly kind: 'file';
-  readonly path: string;
+  readonly path: Buffer;
   readonly stats: Stats;
 }
 
@@ -29,7 +29,12 @@ const OPAQUE = `${OVERLAY_XATTR_PREFIX}opaque`;
 /** As many as the kernel follows. */
 const LINKS_MAX = 40;
 
-const lstatOrNull = (path: string): Promise<Stats | null> =>
+const SLASH = Buffer.from('/');
+
+/** What a directory has under a name. */
+export const pathIn = (dir: Buffer, name: string): Buffer => Buffer.concat([dir, SLASH, Buffer.from(name, 'latin1')]);
+
+const lstatOrNull = (path: Buffer): Promise<Stats | null> =>
   lstat(path).catch((error: unknown) => {
     const code = errorCodeOf(error);
     if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ENAMETOOLONG') return null;
@@ -38,16 +43,16 @@ const lstatOrNull = (path: string): Promise<Stats | null> =>
 
 const isWhiteout = (stats: Stats): boolean => stats.isCharacterDevice() && stats.rdev === 0;
 
-const isOpaque = async (dir: string): Promise<boolean> => {
+const isOpaque = async (dir: Buffer): Promise<boolean> => {
   const value = await readXattr(dir, OPAQUE);
   return value !== null && Buffer.from(value).toString('latin1').startsWith('y');
 };
 
 /** The entry `name` (one part of a path, not . or ..) of a merged directory; null when it has none. */
 const entryOf = async ({ dirs }: LayerDirectory, name: string): Promise<LayerEntry | null> => {
-  const found: string[] = [];
+  const found: Buffer[] = [];
   for (const dir of dirs) {
-    const path = join(dir, name);
+    const path = pathIn(dir, name);
     const stats = await lstatOrNull(path);
     if (stats === null) continue;
     if (isWhiteout(stats)) break;
@@ -63,7 +68,7 @@ const entryOf = async ({ dirs }: LayerDirectory, name: string): Promise<LayerEnt
 
 /** All names in a merged directory that are not hidden, with what they name. */
 export const entriesOf = async (directory: LayerDirectory): Promise<readonly (readonly [string, LayerEntry])[]> => {
-  const names = new Set((await Promise.all(directory.dirs.map((dir) => readdir(dir)))).flat());
+  const names = new Set((await Promise.all(directory.dirs.map((dir) => readdir(dir, 'latin1')))).flat());
   const entries: [string, LayerEntry][] = [];
   for (const name of names) {
     const entry = await entryOf(directory, name);
@@ -79,8 +84,8 @@ const partsOf = (path: string): string[] => path.split('/').filter((part) => par
  * layers' directories, base first. ".." at the root stays there, as in a container.
  */
 export const resolveInLayers = async (layerDirs: readonly string[], path: string): Promise<LayerEntry | null> => {
-  const root: LayerDirectory = { kind: 'directory', dirs: layerDirs.toReversed() };
-  const todo = partsOf(path);
+  const root: LayerDirectory = { kind: 'directory', dirs: layerDirs.toReversed().map((dir) => Buffer.from(dir)) };
+  const todo = partsOf(Buffer.from(path).toString('latin1'));
   /** Directories on the way, so that ".." has somewhere to go. */
   let way: LayerDirectory[] = [];
   let links = 0;
@@ -98,7 +103,7 @@ export const resolveInLayers = async (layerDirs: readonly string[], path: string
     if (!entry.stats.isSymbolicLink()) return todo.length === 0 ? entry : null;
     links += 1;
     if (links > LINKS_MAX) return null;
-    const target = await readlink(entry.path);
+    const target = await readlink(entry.path, 'latin1');
     if (target.startsWith('/')) way = [];
     todo.unshift(...partsOf(target));
   }

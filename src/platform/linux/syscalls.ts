@@ -35,16 +35,16 @@ const nativeClose = native<[number]>('int close(int fd)');
 const nativeGetsockopt = native<[number, number, number, Uint8Array, Uint32Array]>(
   'int getsockopt(int fd, int level, int name, void *value, void *length)',
 );
-const nativeMknod = native<[string, number, number]>(
+const nativeMknod = native<[string | Uint8Array, number, number]>(
   'int mknod(const char *path, unsigned int mode, unsigned long dev)',
 );
-const nativeLlistxattr = native<[string, Uint8Array | null, number]>(
+const nativeLlistxattr = native<[string | Uint8Array, Uint8Array | null, number]>(
   'long llistxattr(const char *path, void *list, size_t size)',
 );
-const nativeLgetxattr = native<[string, string, Uint8Array | null, number]>(
+const nativeLgetxattr = native<[string | Uint8Array, string, Uint8Array | null, number]>(
   'long lgetxattr(const char *path, const char *name, void *value, size_t size)',
 );
-const nativeLsetxattr = native<[string, string, Uint8Array, number, number]>(
+const nativeLsetxattr = native<[string | Uint8Array, string, Uint8Array, number, number]>(
   'int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)',
 );
 const nativeSendto = native<[number, Uint8Array, number, number, Uint8Array, number]>(
@@ -331,24 +331,28 @@ export const NodeType = { fifo: 0o010000, characterDevice: 0o020000, blockDevice
 export const deviceNumber = (major: number, minor: number): number =>
   (((major & 0xfff) << 8) | (minor & 0xff) | ((minor & 0xfff00) << 12)) >>> 0;
 
+/** Names need not be UTF-8: a path as bytes is what it is. */
+const callPath = (path: string | Buffer) => (typeof path === 'string' ? path : Buffer.concat([path, Buffer.alloc(1)]));
+const shown = (path: string | Buffer): string => `'${path.toString()}'`;
+
 /** mknod(2): a FIFO or device. `mode` is the type (NodeType) and permissions, which the umask may narrow. */
-export const makeNode = async (path: string, mode: number, device = 0): Promise<void> => {
-  await inPool('mknod', `'${path}'`, nativeMknod, path, mode, device);
+export const makeNode = async (path: string | Buffer, mode: number, device = 0): Promise<void> => {
+  await inPool('mknod', shown(path), nativeMknod, callPath(path), mode, device);
 };
 
 /** The same on the calling thread: for places in memory, where nothing is waited for. */
 export const makeNodeHere = (path: string, mode: number): void => {
-  checked('mknod', `'${path}'`, nativeMknod(path, mode, 0));
+  checked('mknod', shown(path), nativeMknod(path, mode, 0));
 };
 
 const XATTR_NAMES_BYTES_MAX = 65_536;
 const XATTR_VALUE_BYTES_MAX = 65_536;
 
 /** Names of the extended attributes of `path` itself, never of what it links to. None where they are unsupported. */
-export const listXattrs = async (path: string): Promise<readonly string[]> => {
+export const listXattrs = async (path: string | Buffer): Promise<readonly string[]> => {
   const names = Buffer.alloc(XATTR_NAMES_BYTES_MAX);
   try {
-    const length = await inPool('llistxattr', `'${path}'`, nativeLlistxattr, path, names, names.length);
+    const length = await inPool('llistxattr', shown(path), nativeLlistxattr, callPath(path), names, names.length);
     return names.toString('utf8', 0, length).split('\0').filter(Boolean);
   } catch (error) {
     if (errorCodeOf(error) === 'ENOTSUP') return [];
@@ -357,10 +361,10 @@ export const listXattrs = async (path: string): Promise<readonly string[]> => {
 };
 
 /** The extended attribute `name` of `path` itself; null when it has none of that name. */
-export const readXattr = async (path: string, name: string): Promise<Uint8Array | null> => {
+export const readXattr = async (path: string | Buffer, name: string): Promise<Uint8Array | null> => {
   const value = Buffer.alloc(XATTR_VALUE_BYTES_MAX);
   try {
-    const length = await inPool('lgetxattr', `'${path}'`, nativeLgetxattr, path, name, value, value.length);
+    const length = await inPool('lgetxattr', shown(path), nativeLgetxattr, callPath(path), name, value, value.length);
     return value.subarray(0, length);
   } catch (error) {
     const code = errorCodeOf(error);
@@ -370,8 +374,8 @@ export const readXattr = async (path: string, name: string): Promise<Uint8Array 
 };
 
 /** Sets the extended attribute `name` of `path` itself. */
-export const writeXattr = async (path: string, name: string, value: Uint8Array): Promise<void> => {
-  await inPool('lsetxattr', `'${path}' ${name}`, nativeLsetxattr, path, name, value, value.length, 0);
+export const writeXattr = async (path: string | Buffer, name: string, value: Uint8Array): Promise<void> => {
+  await inPool('lsetxattr', `${shown(path)} ${name}`, nativeLsetxattr, callPath(path), name, value, value.length, 0);
 };
 
 /** A descriptor (CLOEXEC) that stands for the process itself, whatever becomes of its pid; null when there is none. */

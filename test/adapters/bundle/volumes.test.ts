@@ -1,12 +1,16 @@
 /** How many image volumes there may be, how they are copied, and what they leave free. Needs root. */
 import assert from 'node:assert/strict';
-import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
+import { link, mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it, type TestContext } from 'node:test';
 import { createBundleEffects } from '../../../src/adapters/bundle/container-files.ts';
+import { fillImageVolume } from '../../../src/adapters/bundle/image-volume.ts';
+import { imageFileReader } from '../../../src/adapters/inspect/image-files.ts';
 import type { Bundle } from '../../../src/domain/model/tasks.ts';
 import { FailureError } from '../../../src/domain/model/errors.ts';
 import { pooledFiles } from '../../../src/platform/linux/files.ts';
+import { pathIn } from '../../../src/platform/linux/layer-tree.ts';
+import { makeNode, NodeType, readXattr, writeXattr } from '../../../src/platform/linux/syscalls.ts';
 import { requireRoot } from '../../support/netns.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
@@ -81,6 +85,30 @@ describe('volumes of images', () => {
     const { prepare, volumesOf } = await preparing(t, names, 0);
     await assert.rejects(prepare('a'), failedWith('ImageInvalid'));
     await assert.rejects(stat(volumesOf('a')), { code: 'ENOENT' });
+  });
+
+  it('have what the image has there under names that are no UTF-8 too', async (t) => {
+    const dir = await tempDir(t);
+    const layer = join(dir, 'layer');
+    const data = join(layer, 'données');
+    const at = (directory: string, name: string): Buffer => pathIn(Buffer.from(directory), name);
+    await mkdir(at(data, 'd\xe9'), { recursive: true });
+    const inner = pathIn(at(data, 'd\xe9'), 'caf\xe9');
+    await writeFile(inner, 'x');
+    await writeXattr(inner, 'user.note', Buffer.from('y'));
+    await link(inner, at(data, 'hard\xff'));
+    await symlink(Buffer.from('d\xe9/caf\xe9', 'latin1'), join(data, 'link'));
+    await makeNode(at(data, 'fifo\xfe'), NodeType.fifo | 0o600);
+    const volume = join(dir, 'volume');
+    await fillImageVolume([layer], '/données', volume, () => Promise.resolve());
+    const names = (await readdir(volume, 'latin1')).toSorted();
+    assert.deepEqual(names, ['d\xe9', 'fifo\xfe', 'hard\xff', 'link']);
+    assert.equal(await readlink(join(volume, 'link'), 'latin1'), 'd\xe9/caf\xe9');
+    assert.equal(await readFile(join(volume, 'link'), 'utf8'), 'x');
+    const copy = pathIn(at(volume, 'd\xe9'), 'caf\xe9');
+    assert.equal(Buffer.from((await readXattr(copy, 'user.note')) ?? []).toString(), 'y');
+    assert.equal((await stat(copy)).ino, (await stat(at(volume, 'hard\xff'))).ino);
+    assert.equal((await imageFileReader(() => [layer])([], 'données/link', 10))?.toString(), 'x');
   });
 
   it('are copied one after the other, whatever containers they are of', async (t) => {
