@@ -28,9 +28,15 @@ const asFailure = (error: unknown, attempted: string): FailureError => {
 const RUNTIME_MISSING =
   /unable to retrieve OCI runtime error \(.*\): (?:exec: .*: executable file not found in \$PATH|fork\/exec .*: no such file or directory)/;
 
-/** What OCI runtimes say of what was asked for and can be had on no node, with what that is in CRI's words. */
+/**
+ * What OCI runtimes say of what was asked for and can be had on no node, with what that is in CRI's words. A program may be
+ * called sysctl, and a mount be asked for below /proc/sys: neither has to do with parameters.
+ */
 const IMPOSSIBLE: readonly (readonly [RegExp, string])[] = [
-  [/\bsysctl\b|\/proc\/sys\//, 'linux.sysctls has a parameter that a pod cannot set so'],
+  [
+    /^(?!.*(?:\bexec: |executable file|error mounting )).*(?:\bsysctl\b|\/proc\/sys\/)/s,
+    'linux.sysctls has a parameter that a pod cannot set so',
+  ],
   [/too many levels of symbolic links/, 'a path of mounts leads round in a circle of links'],
 ];
 

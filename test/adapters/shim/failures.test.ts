@@ -17,6 +17,12 @@ test('what an OCI runtime can do for no pod is the fault of the request', () => 
   ])
     assert.equal(reasonOf(words), 'InvalidField', words);
   assert.equal(reasonOf('runc create failed: no space left on device'), 'RuntimeFailed');
+  for (const words of [
+    'runc create failed: unable to start container process: exec: "/sbin/sysctl": stat /sbin/sysctl: no such file or directory: unknown',
+    'executable file `sysctl` not found in $PATH: No such file or directory: unknown',
+    'runc create failed: error mounting "/a" to rootfs at "/proc/sys/kernel": "/r/proc/sys/kernel" cannot be mounted because it is inside /proc',
+  ])
+    assert.equal(reasonOf(words), 'RuntimeFailed', words);
   assert.equal(
     reasonOf('unable to retrieve OCI runtime error (x): exec: "runc": executable file not found in $PATH'),
     'HostLacks',
