@@ -147,7 +147,7 @@ const containerConfig = fc.record<wire.ContainerConfig>({
           runAsUsername: text,
           readonlyRootfs: fc.boolean(),
           supplementalGroups: many(int64),
-          supplementalGroupsPolicy: enumeration(2),
+          supplementalGroupsPolicy: enumeration(1),
           noNewPrivs: fc.boolean(),
           maskedPaths: texts,
           readonlyPaths: texts,
@@ -296,6 +296,23 @@ describe('CRI messages', { timeout: 60_000 }, () => {
         () => mapped(address),
         (error) => error instanceof FailureError && /port_mappings\.host_ip/.test(error.failure.message),
         address,
+      );
+  });
+
+  it('takes no policy of supplemental groups that it does not know for Merge', () => {
+    const mapped = (supplementalGroupsPolicy: number) => {
+      const linux = { securityContext: { supplementalGroupsPolicy } } as wire.DeepPartial<wire.LinuxContainerConfig>;
+      return fromWire.containerConfig(wire.ContainerConfig.fromPartial({ linux }), () => 'token').linux;
+    };
+    const { Merge, Strict } = wire.SupplementalGroupsPolicy;
+    assert.deepEqual(
+      [Merge, Strict].map((policy) => mapped(policy)?.securityContext),
+      [{}, { supplementalGroupsPolicy: Strict }],
+    );
+    for (const policy of [2, -1])
+      assert.throws(
+        () => mapped(policy),
+        (error) => error instanceof FailureError && /supplemental_groups_policy is -?\d/.test(error.failure.message),
       );
   });
 

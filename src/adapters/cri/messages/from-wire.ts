@@ -6,6 +6,7 @@
  */
 import { isIP } from 'node:net';
 import type * as domain from '../../../domain/model/cri.ts';
+import { SupplementalGroupsPolicy } from '../../../domain/model/cri.ts';
 import { FailureError } from '../../../domain/model/errors.ts';
 import { shown } from '../../../domain/oci/refuse.ts';
 import type * as wire from '../../../wire/cri/api.ts';
@@ -199,6 +200,15 @@ const capability = (fields: wire.Capability): domain.Capability =>
     addAmbientCapabilities: list(fields.addAmbientCapabilities),
   });
 
+/** One of a later contract is there to keep groups from a process: it is not to be taken for the one that gives the most. */
+const groupsPolicy = (policy: number): number | undefined => {
+  if (!Object.values<number>(SupplementalGroupsPolicy).includes(policy)) {
+    const problem = `linux.security_context.supplemental_groups_policy is ${policy}: it must be Merge or Strict`;
+    throw new FailureError('InvalidField', problem);
+  }
+  return whole(policy);
+};
+
 const containerSecurityContext = (context: wire.LinuxContainerSecurityContext): domain.LinuxContainerSecurityContext =>
   present<domain.LinuxContainerSecurityContext>({
     capabilities: message(context.capabilities, capability),
@@ -210,7 +220,7 @@ const containerSecurityContext = (context: wire.LinuxContainerSecurityContext): 
     runAsUsername: text(context.runAsUsername),
     readonlyRootfs: flag(context.readonlyRootfs),
     supplementalGroups: list(context.supplementalGroups),
-    supplementalGroupsPolicy: whole(context.supplementalGroupsPolicy),
+    supplementalGroupsPolicy: groupsPolicy(context.supplementalGroupsPolicy),
     noNewPrivs: flag(context.noNewPrivs),
     maskedPaths: list(context.maskedPaths),
     readonlyPaths: list(context.readonlyPaths),
@@ -230,7 +240,7 @@ const cdiDevice = ({ name }: wire.CDIDevice): domain.CDIDevice => present<domain
 
 /**
  * `windows` is left out: scribe runs on Linux. `tokenOf` is called once per env value that is not empty.
- * @throws {FailureError} InvalidField for an env value with a NUL byte
+ * @throws {FailureError} InvalidField for an env value with a NUL byte, and for a policy of groups that there is none of
  */
 export const containerConfig = (config: wire.ContainerConfig, tokenOf: TokenOf): domain.ContainerConfig =>
   present<domain.ContainerConfig>({
