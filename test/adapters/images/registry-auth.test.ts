@@ -122,6 +122,26 @@ describe('registry authentication', { timeout: 180_000 }, () => {
     assert.ok(given >= 2);
   });
 
+  it('asks a token server again as late as that says, and not at all when that is long', async (t) => {
+    const { tokens, reference } = await guardedByTokens(t);
+    const store = await startStore(t);
+    const waits = ['1'];
+    tokens.intercept((_, response) => {
+      const wait = waits.pop();
+      if (wait === undefined) response.end('{"token":"tok3n"}');
+      else response.writeHead(429, { 'retry-after': wait }).end();
+      return true;
+    });
+    const startedMs = performance.now();
+    await store.pull(reference);
+    assert.ok(performance.now() - startedMs >= 1000);
+    assert.equal(tokens.requests.length, 2);
+    const other = await guardedByTokens(t);
+    other.tokens.intercept((_, response) => Boolean(response.writeHead(429, { 'retry-after': '3600' }).end()));
+    assert.match((await store.failedPull(other.reference)).message, /token server .* answered 429/);
+    assert.equal(other.tokens.requests.length, 1);
+  });
+
   it('says PermissionDenied, without the secret', async (t) => {
     const registry = await startFaultServer(t);
     registry.serve('team/app', 'v1', image);

@@ -5,7 +5,7 @@
  */
 import * as z from 'zod';
 import { readAs } from '../../../platform/foreign-json.ts';
-import { isRetryable, statusText } from './failures.ts';
+import { isRetryable, retryAfterMsOf, statusText } from './failures.ts';
 import { isLoopback, type TlsMaterial } from './hosts.ts';
 import { type HttpClient, type HttpResponse, readWhole, refuseLocal, RequestError, shownUrl } from './http.ts';
 import type { Identity } from './credentials.ts';
@@ -75,7 +75,10 @@ const checkTokenStatus = (response: HttpResponse, realm: URL): void => {
   if (response.status === 200) return;
   const what = `the token server ${shownUrl(realm)} answered ${statusText(response.status)}`;
   if (response.status === 401 || response.status === 403) throw denied(what);
-  throw new RequestError('RegistryFailed', what, { retryable: isRetryable(response.status) });
+  throw new RequestError('RegistryFailed', what, {
+    retryable: isRetryable(response.status),
+    retryAfterMs: retryAfterMsOf(response),
+  });
 };
 
 export interface Authenticator {

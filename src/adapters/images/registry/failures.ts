@@ -43,7 +43,8 @@ const explanationOf = async (response: HttpResponse, url: URL): Promise<string> 
   }
 };
 
-const retryAfterMsOf = (response: HttpResponse): number => {
+/** How long it asks to be left alone; 0 when it does not say. */
+export const retryAfterMsOf = (response: HttpResponse): number => {
   const value = response.header('retry-after');
   if (/^\d{1,9}$/.test(value)) return Number(value) * 1000;
   const at = Date.parse(value);
