@@ -113,9 +113,20 @@ const ifObject = <T extends z.ZodType>(schema: T) =>
     .optional()
     .transform((value) => value ?? null);
 
+/** What some builders write instead of Go's words for it. */
+const ARCHITECTURES: ReadonlyMap<string, string> = new Map([
+  ['x86_64', 'amd64'],
+  ['x86-64', 'amd64'],
+  ['aarch64', 'arm64'],
+]);
+
+/** Of a platform, in the words that it is compared with. */
+const osOf = (field: string) => textOf(field).transform((name) => name.toLowerCase());
+const architectureOf = (field: string) => osOf(field).transform((name) => ARCHITECTURES.get(name) ?? name);
+
 const platformSchema = z.object({
-  os: textOf('os of its platform'),
-  architecture: textOf('architecture of its platform'),
+  os: osOf('os of its platform'),
+  architecture: architectureOf('architecture of its platform'),
   variant: textOf('variant of its platform'),
 });
 
@@ -166,8 +177,8 @@ const manifestSchema = z.object({
 const mediaTypeSchema = z.object({ mediaType: textOf('mediaType of its manifest') });
 
 const configSchema = z.object({
-  os: textOf('os of its config'),
-  architecture: textOf('architecture of its config'),
+  os: osOf('os of its config'),
+  architecture: architectureOf('architecture of its config'),
   rootfs: ifObject(
     z.object({
       diff_ids: textsOf('diff_ids of its config').refine(
@@ -282,7 +293,7 @@ export const parseConfig = (bytes: Buffer): ConfigDocument => {
 /** What is meant where no variant is named. */
 const PLAIN_LEVELS: Readonly<Record<string, number>> = { arm64: 8, arm: 7 };
 const levelOf = (variant: string, architecture: string): number =>
-  variant === '' ? (PLAIN_LEVELS[architecture] ?? 1) : Number(/^v(\d+(?:\.\d+)?)$/.exec(variant)?.[1] ?? Infinity);
+  variant === '' ? (PLAIN_LEVELS[architecture] ?? 1) : Number(/^v?(\d+(?:\.\d+)?)$/.exec(variant)?.[1] ?? Infinity);
 
 /** Higher is better; 0 does not run here. A later variant than the wanted one may need what this machine has not. */
 const fitness = (found: Descriptor['platform'], wanted: Platform): number => {

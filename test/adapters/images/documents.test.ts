@@ -154,6 +154,24 @@ describe('image documents', () => {
     assert.equal(chosen('arm64', undefined, ['v4', '']), '');
   });
 
+  it('knows platforms by the other names that builders have for them', () => {
+    for (const [named, meant] of [
+      ['x86_64', 'amd64'],
+      ['aarch64', 'arm64'],
+      ['AMD64', 'amd64'],
+    ] as const) {
+      const wanted = { os: 'linux', architecture: meant };
+      const entries = [
+        { image: dockerImage, os: 'windows', architecture: named },
+        { image, os: 'Linux', architecture: named },
+      ];
+      const index = parseDocument(buildIndex(entries).manifest, '') as Index;
+      assert.equal(selectManifest(index, wanted).digest, image.digest, named);
+      checkPlatform(parseConfig(json({ os: 'linux', architecture: named })).platform, wanted);
+    }
+    failed(() => checkPlatform(parseConfig(json({ os: 'linux', architecture: 'constructor' })).platform, amd64));
+  });
+
   it('refuses an image of another platform, and takes one that does not say', () => {
     checkPlatform({ os: '', architecture: '' }, amd64);
     checkPlatform(amd64, amd64);
