@@ -1,22 +1,29 @@
 /**
  * Work that several ask for and that is done once: whoever asks while it is under way gets the same result. It is
- * aborted when the last of them has gone. Keeps nothing once it has ended: a later caller starts it anew. Callers come to
- * the same by ways of their own (another registry, another image that names the same layer), so that one's failure is
- * nobody else's: the others try it their way, one after the other.
+ * aborted when the last of them has gone. Keeps nothing once it has ended: a later caller starts it anew. Callers may come to
+ * the same by different ways (another registry, another image that names the same layer): where one's way fails, those who
+ * go the same fail with it, and the others try theirs, one after the other.
  */
 import { unlessAborted } from '../../platform/rpc/timeout.ts';
 
+export interface Asked {
+  /** What is done: once at a time. */
+  readonly key: string;
+  /** How this caller does it; kept in memory only, while somebody does. */
+  readonly way: string;
+}
+
 /**
- * Runs `start` for the first caller of a key, and for the next where that failed. Rejects with the signal's reason for a
+ * Runs `start` for the first caller of a key, and for the next of another way where that failed. Rejects with the signal's reason for a
  * caller that gives up; for the last one only once the work has ended, so that nothing of it goes on behind anybody's back.
  */
 export type SharedWork<T> = (
-  key: string,
+  asked: Asked,
   signal: AbortSignal,
   start: (signal: AbortSignal) => Promise<T>,
 ) => Promise<T>;
 
-interface Running<T> {
+interface Running<T> extends Pick<Asked, 'way'> {
   readonly result: Promise<T>;
   readonly abort: AbortController;
   callers: number;
@@ -25,9 +32,9 @@ interface Running<T> {
 export const createSharedWork = <T>(): SharedWork<T> => {
   const running = new Map<string, Running<T>>();
 
-  const begin = (key: string, start: (signal: AbortSignal) => Promise<T>): Running<T> => {
+  const begin = ({ key, way }: Asked, start: (signal: AbortSignal) => Promise<T>): Running<T> => {
     const abort = new AbortController();
-    const work: Running<T> = { result: start(abort.signal), abort, callers: 0 };
+    const work: Running<T> = { way, result: start(abort.signal), abort, callers: 0 };
     const forget = (): void => {
       if (running.get(key) === work) running.delete(key);
     };
@@ -36,27 +43,27 @@ export const createSharedWork = <T>(): SharedWork<T> => {
     return work;
   };
 
-  /** The result, or null where the work was another's and has failed. */
+  /** The result, or null where the work went another's way, and failed. */
   const attempt = async (
-    key: string,
+    asked: Asked,
     signal: AbortSignal,
     start: (signal: AbortSignal) => Promise<T>,
   ): Promise<{ readonly result: T } | null> => {
     signal.throwIfAborted();
-    let work = running.get(key);
+    let work = running.get(asked.key);
     // What its last caller has left is on its way out; let it end before the same files are touched again.
     while (work?.abort.signal.aborted) {
       await work.result.catch(() => undefined);
       signal.throwIfAborted();
-      work = running.get(key);
+      work = running.get(asked.key);
     }
-    const joined = work ?? begin(key, start);
+    const joined = work ?? begin(asked, start);
     joined.callers += 1;
     try {
       return { result: await unlessAborted(joined.result, signal) };
     } catch (error) {
-      if (work === undefined) throw error;
       signal.throwIfAborted();
+      if (joined.way === asked.way) throw error;
       return null;
     } finally {
       joined.callers -= 1;
@@ -67,9 +74,9 @@ export const createSharedWork = <T>(): SharedWork<T> => {
     }
   };
 
-  return async (key, signal, start) => {
+  return async (asked, signal, start) => {
     for (;;) {
-      const done = await attempt(key, signal, start);
+      const done = await attempt(asked, signal, start);
       if (done !== null) return done.result;
     }
   };

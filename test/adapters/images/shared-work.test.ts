@@ -4,6 +4,7 @@ import { describe, it } from 'node:test';
 import { createSemaphore } from '../../../src/platform/linux/semaphore.ts';
 import { createSharedWork } from '../../../src/adapters/images/shared-work.ts';
 
+const asked = (key: string, way = 'any') => ({ key, way });
 const never = new AbortController().signal;
 
 describe('shared work', () => {
@@ -17,10 +18,10 @@ describe('shared work', () => {
       await promise;
       return mine;
     };
-    const all = [shared('a', never, start), shared('a', never, start), shared('b', never, start)];
+    const all = [shared(asked('a'), never, start), shared(asked('a'), never, start), shared(asked('b'), never, start)];
     resolve(undefined);
     assert.deepEqual(await Promise.all(all), [1, 1, 2]);
-    assert.equal(await shared('a', never, start), 3);
+    assert.equal(await shared(asked('a'), never, start), 3);
   });
 
   it('goes on while anybody waits for it, and ends with the last', async () => {
@@ -38,8 +39,8 @@ describe('shared work', () => {
           });
         });
       });
-    const one = shared('a', first.signal, start).catch((error: Error) => seen.push(error.message));
-    const two = shared('a', second.signal, start).catch((error: Error) => seen.push(error.message));
+    const one = shared(asked('a'), first.signal, start).catch((error: Error) => seen.push(error.message));
+    const two = shared(asked('a'), second.signal, start).catch((error: Error) => seen.push(error.message));
     first.abort(new Error('first left'));
     await one;
     assert.deepEqual(seen, ['first left']);
@@ -47,7 +48,7 @@ describe('shared work', () => {
     await new Promise(setImmediate);
     assert.deepEqual(seen, ['first left', 'aborted']);
     // Who comes now waits until the old work is gone, then begins anew.
-    const three = shared('a', never, () => Promise.resolve(`new after ${seen.join()}`));
+    const three = shared(asked('a'), never, () => Promise.resolve(`new after ${seen.join()}`));
     end(undefined);
     await two;
     assert.deepEqual(seen, ['first left', 'aborted', 'ended', 'second left']);
@@ -64,21 +65,38 @@ describe('shared work', () => {
       return name;
     };
     const ways = [way('first', false), way('second', false), way('third', true), way('fourth', true)];
-    const outcomes = await Promise.allSettled(ways.map((start) => shared('a', never, start)));
+    const outcomes = await Promise.allSettled(
+      ways.map((start, index) => shared(asked('a', `way ${index}`), never, start)),
+    );
     assert.deepEqual(
       outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : String(outcome.reason))),
       ['Error: first failed', 'Error: second failed', 'third', 'third'],
     );
     assert.deepEqual(started, ['first', 'second', 'third']);
-    await assert.rejects(shared('a', AbortSignal.abort(new Error('late')), way('late', true)), /late/);
+    await assert.rejects(shared(asked('a'), AbortSignal.abort(new Error('late')), way('late', true)), /late/);
+  });
+
+  it('fails for all who go the same way, without being done again', async () => {
+    const shared = createSharedWork<string>();
+    let started = 0;
+    const fail = async (): Promise<string> => {
+      started += 1;
+      await new Promise(setImmediate);
+      throw new Error('this way fails');
+    };
+    const other = shared(asked('a', 'one'), never, fail);
+    const all = [other, shared(asked('a', 'one'), never, fail), shared(asked('a', 'two'), never, fail)];
+    const outcomes = await Promise.allSettled([...all, shared(asked('a', 'two'), never, fail)]);
+    assert.ok(outcomes.every(({ status }) => status === 'rejected'));
+    assert.equal(started, 2);
   });
 
   it('is not begun anew for who gave up while it failed', async () => {
     const shared = createSharedWork<string>();
     const { promise, reject } = Promise.withResolvers<string>();
     const leaving = new AbortController();
-    const first = shared('a', never, () => promise);
-    const second = shared('a', leaving.signal, () => Promise.resolve('second'));
+    const first = shared(asked('a'), never, () => promise);
+    const second = shared(asked('a', 'other'), leaving.signal, () => Promise.resolve('second'));
     leaving.abort(new Error('gave up'));
     reject(new Error('first failed'));
     await assert.rejects(first, /first failed/);

@@ -91,6 +91,7 @@ export const pullImage = async (
   const registry = createRegistry({ reference, endpoints, ...trust, http: shop.http, retry: limits });
   const resolved = await registry.resolve(isHere, signal);
   const turn = createSemaphore(maxConcurrentDownloads);
+  const way = JSON.stringify([reference.host, reference.path, credentials]);
   const repoTag = repoTagOf(reference);
   return await bringImage({
     target: resolved.digest,
@@ -110,7 +111,7 @@ export const pullImage = async (
       fetchLayer: (descriptor, onBegun) =>
         turn(signal, () =>
           // Only who does download counts at the registry, not those who wait for the same layer.
-          shop.downloads(descriptor.digest, signal, (shared) =>
+          shop.downloads({ key: descriptor.digest, way }, signal, (shared) =>
             shop.turnAt(reference.host)(shared, () => download(shop, registry, descriptor, onBegun, shared)),
           ),
         ),

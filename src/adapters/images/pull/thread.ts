@@ -123,7 +123,8 @@ const run = async (message: JobMessage, signal: AbortSignal): Promise<void> => {
       const store = storeOf(job);
       // One by one: each is read whole.
       for (const digest of message.digests)
-        if (!(await store.has(digest))) await shop.downloads(digest, signal, () => store.restore(digest));
+        if (!(await store.has(digest)))
+          await shop.downloads({ key: digest, way: 'restore' }, signal, () => store.restore(digest));
       break;
     }
     case 'checkBlobs':

@@ -11,7 +11,7 @@ import { arrivalsPath, blobPath, type ImageLayout, LAYER_DIR, layerDir, partialP
 import { createSharedWork } from '../shared-work.ts';
 import type { SnapshotInfo } from '../snapshot-info.ts';
 import type { Trees } from '../trees/trees.ts';
-import { createPlaces } from './places.ts';
+import { createPlaces, type Places } from './places.ts';
 import type { UnpackerProcesses } from './processes.ts';
 import type { Unpacked, UnpackerRun } from './run-child.ts';
 import { createTakeAway, type TakeAway } from './take-away.ts';
@@ -111,23 +111,9 @@ const createUnderWay = () => {
   };
 };
 
-export const createUnpacker = (options: {
-  readonly layout: ImageLayout;
-  readonly processes: UnpackerProcesses;
-  /** What unpacks whole blobs waits for one. */
-  readonly turns: Turns;
-  /** What is still being downloaded is unpacked while fewer than so many are under way in all. */
-  readonly arrivingMax: number;
-  readonly trees: Trees;
-  readonly onSnapshot: (info: SnapshotInfo) => void;
-}): Unpacker => {
-  const { layout, processes, turns, arrivingMax, trees, onSnapshot } = options;
-  const shared = createSharedWork<void>();
-  const held = createHolds();
-  const { isUnpacked, whenUnpacked, putInPlace } = createPlaces(layout, onSnapshot);
+/** Layers on their way to where whole ones are. */
+const createFilling = (layout: ImageLayout, trees: Trees, { whenUnpacked, putInPlace }: Places) => {
   const active = new Set<string>();
-  const underWay = createUnderWay();
-  const { takeAway, whenGone } = createTakeAway(layout, held.has);
 
   /** Has `fill` unpack the layer into a directory of its own, and puts it in place; it is gone when that fails. */
   const unpackInto = async (
@@ -160,6 +146,27 @@ export const createUnpacker = (options: {
       active.delete(name);
     }
   };
+
+  return { active, unpackInto };
+};
+
+export const createUnpacker = (options: {
+  readonly layout: ImageLayout;
+  readonly processes: UnpackerProcesses;
+  /** What unpacks whole blobs waits for one. */
+  readonly turns: Turns;
+  /** What is still being downloaded is unpacked while fewer than so many are under way in all. */
+  readonly arrivingMax: number;
+  readonly trees: Trees;
+  readonly onSnapshot: (info: SnapshotInfo) => void;
+}): Unpacker => {
+  const { layout, processes, turns, arrivingMax, trees, onSnapshot } = options;
+  const shared = createSharedWork<void>();
+  const held = createHolds();
+  const places = createPlaces(layout, onSnapshot);
+  const { active, unpackInto } = createFilling(layout, trees, places);
+  const underWay = createUnderWay();
+  const { takeAway, whenGone } = createTakeAway(layout, held.has);
 
   /**
    * Unpacks the layer while its blob is downloaded. true once it is in place. false when that can't be, for whatever reason: of
@@ -198,7 +205,7 @@ export const createUnpacker = (options: {
     const { layer, whole } = wanted;
     const { chainId } = layer;
     await whenGone(chainId);
-    if (await isUnpacked(chainId)) return;
+    if (await places.isUnpacked(chainId)) return;
     const place = placeOf(wanted);
     const isSmall = layer.sizeBytes <= SMALL_BYTES;
     // One more than there are processors would only take these from those that have whole blobs to unpack.
@@ -219,8 +226,11 @@ export const createUnpacker = (options: {
 
   return {
     ...{ expect: processes.expect, active, hold: held.hold },
-    unpack: (wanted, signal, onProgress) =>
-      shared(wanted.layer.chainId, signal, (sharedSignal) => unpackNow(wanted, sharedSignal, onProgress)),
+    unpack: (wanted, signal, onProgress) => {
+      // Images may name different blobs for one layer.
+      const asked = { key: wanted.layer.chainId, way: wanted.layer.digest };
+      return shared(asked, signal, (sharedSignal) => unpackNow(wanted, sharedSignal, onProgress));
+    },
     takeAway,
   };
 };
