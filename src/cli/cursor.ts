@@ -5,12 +5,22 @@
 import { open, readFile, rename } from 'node:fs/promises';
 import { openTree } from '../journal/open-tree.ts';
 import { failure } from './command.ts';
+import type { Range } from './time-argument.ts';
 
 export interface Cursor {
   /** The last record that is dealt with; 0 for none. */
   readonly seq: number;
+  /** Nothing was saved yet: what is asked for says where to begin. */
+  readonly isNew: boolean;
   readonly save: (seq: number) => Promise<void>;
 }
+
+/**
+ * What is asked for of a journal by whoever has come so far in it: --since says where the first time begins, and no later
+ * one. "now" and "10m" are other moments each time, and what was recorded before them and behind the cursor would be missed.
+ */
+export const rangeBehind = ({ isNew }: Pick<Cursor, 'isNew'>, range: Range): Range =>
+  isNew ? range : { ...range, since: null };
 
 const CURSOR_MODE = 0o600;
 
@@ -56,7 +66,7 @@ export const openCursor = async (path: string, journalPath: string, headSeq: num
     throw failure(`--cursor-file ${path} cannot be read: ${thrown.message}.`, thrown);
   });
   const save = saveTo(path, log);
-  if (text === null) return { seq: 0, save };
+  if (text === null) return { seq: 0, isNew: true, save };
   const kept = parse(path, text);
   if (kept.log !== log)
     throw failure(
@@ -66,5 +76,5 @@ export const openCursor = async (path: string, journalPath: string, headSeq: num
     throw failure(
       `--cursor-file ${path} has come to record ${kept.seq}, and this journal ends at ${headSeq}: an older copy was put back. Remove the file to begin anew.`,
     );
-  return { seq: kept.seq, save };
+  return { seq: kept.seq, isNew: false, save };
 };

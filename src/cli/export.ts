@@ -5,7 +5,7 @@ import { openReader } from '../journal/open.ts';
 import { openTree } from '../journal/open-tree.ts';
 import { plainUrl } from './bundle/redact.ts';
 import { command, misuse, type Values } from './command.ts';
-import { type Cursor, openCursor } from './cursor.ts';
+import { type Cursor, openCursor, rangeBehind } from './cursor.ts';
 import { formatOption, parseFormat, type WritePage, writePageOf } from './export/formats.ts';
 import { type Level, levelOption, parseLevel } from './export/level.ts';
 import { createItemReader, type ItemPage, type ItemReader } from './export/records.ts';
@@ -44,7 +44,7 @@ const options = {
   'cursor-file': {
     value: 'FILE',
     about:
-      'Where this target has come to: the export begins behind it, and saves it whenever the target has more. What comes twice after a crash has the same node and seq.',
+      'Where this target has come to: the export begins behind it, the first time at --since, and saves it whenever the target has more. What comes twice after a crash has the same node and seq.',
   },
   node: { value: 'NAME', about: "What this node is called in exports; by default this machine's host name." },
   tlog: {
@@ -86,7 +86,7 @@ const targetOf = async ({ output, endpoint, format, follow }: Values<typeof opti
 };
 
 const cursorOf = async (file: string | undefined, path: string, headSeq: number): Promise<Cursor> =>
-  file === undefined ? { seq: 0, save: async () => {} } : openCursor(resolve(file), path, headSeq);
+  file === undefined ? { seq: 0, isNew: true, save: async () => {} } : openCursor(resolve(file), path, headSeq);
 
 interface Export {
   readonly items: ItemReader;
@@ -125,10 +125,13 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
   const watch = follow ? watchJournal(path) : null;
   const target = await targetOf(values, io);
   try {
-    const cursor = await cursorOf(values['cursor-file'], path, reader.head().seq);
+    const headSeq = reader.head().seq;
+    const cursor = await cursorOf(values['cursor-file'], path, headSeq);
     const items = createItemReader(reader, values.node ?? hostname(), wanted);
-    const { fromSeq, toSeq } = seqsOf(reader, range);
+    const { fromSeq, toSeq } = seqsOf(reader, rangeBehind(cursor, range));
     let next = Math.max(fromSeq, cursor.seq + 1);
+    // Where there is nothing yet it began here all the same.
+    if (cursor.isNew) await cursor.save(Math.min(next - 1, headSeq));
     let readSeq = next - 1;
     const given = createGiven(next, () => readSeq);
     const giving = (page: ItemPage): Promise<void> => {

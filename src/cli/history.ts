@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { openReader } from '../journal/open.ts';
 import { callMethods } from '../domain/call/catalogue.ts';
 import { command, misuse, type Values } from './command.ts';
-import { openCursor } from './cursor.ts';
+import { openCursor, rangeBehind } from './cursor.ts';
 import { counted, type ShowTime, withAgo } from './format.ts';
 import { candidatesOf } from './history/candidates.ts';
 import type { Entry } from './history/entries.ts';
@@ -187,7 +187,7 @@ export const history = command({
   readsIn: readsInRoot,
   isPaged: ({ follow }) => follow !== true,
   run: async (values, _operands, io) => {
-    const { wanted, filter, range, limit } = readOptions(values);
+    const { wanted, filter, range: askedRange, limit } = readOptions(values);
     const path = await readableJournal(await rootOf(values));
     const cursorFile = values['cursor-file'];
     const reader = openReader(path);
@@ -195,7 +195,9 @@ export const history = command({
     const watch = values.follow === true ? watchJournal(path) : null;
     try {
       refuseAmbiguous(wanted, reader.streamsBeginning);
-      const cursor = cursorFile === undefined ? null : await openCursor(resolve(cursorFile), path, reader.head().seq);
+      const headSeq = reader.head().seq;
+      const cursor = cursorFile === undefined ? null : await openCursor(resolve(cursorFile), path, headSeq);
+      const range = cursor === null ? askedRange : rangeBehind(cursor, askedRange);
       const selection = createSelection(wanted);
       const withReads = values.reads === true || namesReads(filter.methods);
       const plugin = values.events === true ? null : filter.plugin;
@@ -217,6 +219,8 @@ export const history = command({
         },
       };
       const isChosen = chooser(selection, filter, withReads);
+      // Where nothing is shown yet it began here all the same.
+      if (cursor?.isNew === true) await cursor.save(Math.min(fromSeq - 1, headSeq));
       if (live) void io.recordRead?.({ fromSeq }, given.atEnd);
       if (watch !== null && cursor !== null) return await followFromCursor({ scan, isChosen, shown, watch, cursor });
       const isReversed = values.reverse === true;

@@ -281,6 +281,26 @@ describe('export to a target', () => {
     assert.match(refused.stderr, /is of scribe\.journal\/[0-9a-f]{32}, and this journal is/);
   });
 
+  test('a cursor wins over --since, which is another moment each time', async () => {
+    const dir = await tempDir(owner);
+    const all = story.records.map(({ seq }) => seq);
+    const half = Math.floor(all.length / 2);
+    const growing = await rootWith(owner, story.records.slice(0, half));
+    const [output, cursor] = [join(dir, 'out.json'), join(dir, 'cursor')];
+    const sinceThen = async (...since: readonly string[]): Promise<number[]> => {
+      const words = ['--output', output, '--cursor-file', cursor, '--since', ...since];
+      const { exitStatus, stderr } = await scribe(['export', '--root', growing.dir, ...words]);
+      assert.equal(exitStatus, 0, stderr);
+      return jsonLines<{ seq: number }>(readFileSync(output, 'utf8')).map(({ seq }) => seq);
+    };
+    // Nothing is that late yet, but from here on all is asked for.
+    assert.deepEqual(await sinceThen('2200-01-01'), []);
+    await append(growing, story.records.slice(half, half + 2));
+    assert.deepEqual(await sinceThen('2200-01-01'), all.slice(half, half + 2));
+    await append(growing, story.records.slice(half + 2));
+    assert.deepEqual(await sinceThen(String(all.length)), all.slice(half));
+  });
+
   test('one that goes on waits for room on a full disk, and leaves no half of a line', async (t) => {
     const dir = await tempDir(t);
     await mountSmallDisk(t, dir, 1);

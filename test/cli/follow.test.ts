@@ -131,6 +131,21 @@ describe('with a cursor', () => {
     assert.equal(again.output().match(/RunPodSandbox/g)?.length, 1);
   });
 
+  test('--since says where the first time begins, and no later one', async (t) => {
+    const cursorFile = join(await tempDir(t), 'cursor');
+    // Of records that come from now on: none is that late.
+    const words = ['--since', '2200-01-01', '--cursor-file', cursorFile];
+    const { journal, path, follower } = await follow(t, [restart(1)], ...words);
+    await follower.until(/TIME/);
+    follower.kill('SIGKILL');
+    await follower.ended;
+    await journal.append([restart(2), restart(3)]);
+    const again = await startProcess(t, [program, 'history', '--root', dirname(path), '--follow', ...words]);
+    await again.until(/number 3\./);
+    assert.match(again.output(), /number 2\./);
+    assert.doesNotMatch(again.output(), /number 1\./);
+  });
+
   test('what it cannot go on from is refused with what can be done', async (t) => {
     const cursorFile = join(await tempDir(t), 'cursor');
     const root = await rootWith(t, [restart(1)]);
