@@ -53,13 +53,21 @@ const ROWS_SHOWN_AFTER_MS = 200;
 /** For what comes along with a row that was found later. */
 const HOLD_ROWS_MIN_MS = 30;
 
-/** Writes a text and waits while the reader is slow. */
+/**
+ * Writes a text and waits while the reader is slow. For a reader that is gone it waits until the process ends: what was not
+ * taken must not be noted as dealt with (cursor.ts).
+ */
 export const write = async (output: Output, text: string): Promise<void> => {
-  if (output.write(text) || output.destroyed) return;
+  const outcome = { hasFailed: false };
+  const hasRoom = output.write(text, (error) => {
+    outcome.hasFailed = error instanceof Error;
+  });
+  if (hasRoom || output.destroyed) return;
   await new Promise<void>((resolve) => {
     const done = (): void => {
       output.off('drain', done).off('close', done);
-      resolve();
+      // The process's own streams forget that they have failed.
+      if (!outcome.hasFailed) resolve();
     };
     output.once('drain', done).once('close', done);
   });

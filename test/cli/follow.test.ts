@@ -1,8 +1,10 @@
 /** `scribe history --follow` in a process of its own, while this one writes the journal. */
 import assert from 'node:assert/strict';
 import { rename, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
+import { SOCKET_NAME } from '../../src/config/config.ts';
 import { openJournal } from '../../src/journal/open.ts';
 import { openTree } from '../../src/journal/open-tree.ts';
 import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
@@ -144,6 +146,34 @@ describe('with a cursor', () => {
     await again.until(/number 3\./);
     assert.match(again.output(), /number 2\./);
     assert.doesNotMatch(again.output(), /number 1\./);
+  });
+
+  test('what a reader that has gone did not get comes again', async (t) => {
+    const dir = await tempDir(t);
+    const { journal } = openJournal({ path: join(dir, 'journal.db') });
+    onCleanup(t, () => journal.close());
+    // A daemon that takes its time to record the end of the read, for which the process lives on.
+    const daemon = createServer(() => undefined).listen(join(dir, SOCKET_NAME));
+    onCleanup(t, () => void daemon.close());
+    const facts = { version: '1', rootDir: dir, stateDir: dir };
+    const started = { facts, rebooted: false, deadTasks: [], crash: null };
+    await journal.append([{ ...restart(1), type: 'daemon.started', body: JSON.stringify(started) }]);
+    for (const command of ['history --json', 'export']) {
+      const cursorFile = join(dir, `${command}.cursor`);
+      const words = [...command.split(' '), '--root', dir, '--follow', '--cursor-file', cursorFile];
+      // It leaves when it has read the first line.
+      const line = words.map((word) => `'${word}'`).join(' ');
+      const left = await startProcess(t, ['sh', '-c', `${program} ${line} | head -n 1`]);
+      await left.until(/"seq":1,/);
+      const next = journal.head().seq + 1;
+      await journal.append([restart(next)]);
+      await left.ended;
+      const again = await startProcess(t, [program, ...words]);
+      await again.until(new RegExp(`"seq":${next},`));
+      assert.doesNotMatch(again.output(), /"seq":1,/);
+      again.kill('SIGKILL');
+      await again.ended;
+    }
   });
 
   test('what it cannot go on from is refused with what can be done', async (t) => {
