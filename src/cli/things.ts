@@ -4,6 +4,7 @@
  * out: where things come from is the caller's.
  */
 import { formatImageReference, parseImageReference, repoTagOf } from '../domain/image/reference.ts';
+import type { ImageSpec } from '../domain/model/cri.ts';
 import { failure, misuse, type Option, type Values } from './command.ts';
 import { someOf } from './format.ts';
 
@@ -25,9 +26,9 @@ export interface ContainerThing {
   readonly labels: Labels;
   /** null: its making is pruned. */
   readonly pod: PodThing | null;
-  /** What it runs from: the image's id, and how it was asked for; '' for what is not known. */
+  /** What it runs from: the image's id, '' where that is not known, and how it was asked for: by kubelet as an id and by its name. */
   readonly imageId: string;
-  readonly image: string;
+  readonly images: readonly string[];
   readonly present: boolean;
 }
 
@@ -183,6 +184,10 @@ const wholeReference = (text: string): string => {
   return parsed.ok ? formatImageReference(parsed.value) : text;
 };
 
+/** How a container's image was asked for. Kubelet asks by id; the name is then what the user has specified. */
+export const imagesAskedFor = ({ image = '', userSpecifiedImage = '' }: ImageSpec = {}): readonly string[] =>
+  [...new Set([image, userSpecifiedImage])].filter((one) => one !== '');
+
 /** Whether two references name the same: busybox and docker.io/library/busybox:latest do. */
 export const isSameReference = (one: string, other: string): boolean => wholeReference(one) === wholeReference(other);
 
@@ -213,11 +218,11 @@ const isPodMeant = (filter: ThingFilter, pod: PodThing): boolean =>
   hasLabels(pod.labels, filter.labels);
 
 const isContainerMeant = (filter: ThingFilter, container: ContainerThing): boolean => {
-  const { pod, labels, image, imageId } = container;
+  const { pod, labels, images, imageId } = container;
   // Of a container whose pod is pruned nobody knows the namespace.
   const isInPod = (text: string): boolean => pod !== null && isPodNamed(text, pod);
   const runsFrom = (text: string): boolean =>
-    isImageIdOf(text, imageId) || (image !== '' && isSameReference(text, image));
+    isImageIdOf(text, imageId) || images.some((image) => isSameReference(text, image));
   return (
     (filter.pod === null || isInPod(filter.pod)) &&
     (filter.namespace === null || filter.namespace === pod?.namespace) &&

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
+import { idOf } from '../engine/rig.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
 import { image, rowsOf, startNs, type Story, tell } from './story.ts';
-import { jsonLines, type Root, rootWith, scribe } from './support.ts';
+import { jsonLines, recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
 
 interface Listed {
   readonly kind: string;
@@ -182,6 +183,34 @@ describe('at', () => {
     const both = await scribe(['diff', '1', '2', '--image', image, '--pod', 'web', '--root', root.dir]);
     assert.equal(both.exitStatus, 2);
     assert.match(both.stderr, /--image goes with none of --pod/);
+  });
+
+  test('a container that kubelet asked for by the id of its image is chosen by the name, as its image is', async (t) => {
+    const node = await startNode();
+    const metadata = { name: 'web', namespace: 'default', uid: 'u' };
+    const podSandboxId = idOf(await node.ask({ method: 'RunPodSandbox', config: { metadata }, runtimeHandler: '' }));
+    await node.ask({ method: 'PullImage', image, credentials: null });
+    const pulled = recordsOf(node).find(({ type }) => type === 'image.pulled');
+    const imageId = pulled?.stream.replace('image/', '') ?? '';
+    const config = { metadata: { name: 'app' }, image: { image: imageId, userSpecifiedImage: image } };
+    const containerId = idOf(await node.ask({ method: 'CreateContainer', podSandboxId, config }));
+    await node.ask({ method: 'StartContainer', containerId });
+    await node.ask({ method: 'ExecSync', containerId, cmd: ['true'], timeoutSeconds: '1' });
+    const records = recordsOf(node);
+    const { dir } = await rootWith(t, records);
+    const said = async (...words: readonly string[]): Promise<unknown[]> =>
+      jsonLines((await scribe([...words, '--root', dir, '--json'])).stdout);
+    const last = String(records.length);
+    for (const [chosen, count] of [
+      [image, 1],
+      [imageId, 1],
+      ['registry.test/app:2', 0],
+    ] as const) {
+      assert.equal((await said('report', 'execs', '--image', chosen)).length, count, chosen);
+      assert.equal((await said('at', last, 'get', 'containers', '--image', chosen)).length, count, chosen);
+      // The image and the container.
+      assert.equal((await said('diff', '1', last, '--image', chosen)).length, 2 * count, chosen);
+    }
   });
 
   test('diff: the same moment twice differs in nothing, and a table names each field', async () => {

@@ -40,7 +40,7 @@ const nginx: ContainerThing = {
   labels: { role: 'proxy' },
   pod: web,
   imageId: image.id,
-  image: 'busybox',
+  images: ['sha256:0f3a', 'busybox'],
   present: true,
 };
 const orphan: ContainerThing = {
@@ -49,7 +49,7 @@ const orphan: ContainerThing = {
   pod: null,
   labels: {},
   imageId: '',
-  image: '',
+  images: [],
   present: false,
 };
 const all: Readonly<Record<string, Thing>> = { web, testWeb, nginx, orphan, image };

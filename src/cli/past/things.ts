@@ -2,7 +2,7 @@
 import { isShown } from '../../adapters/cri/messages/entries.ts';
 import type { Subject } from '../../domain/model/records.ts';
 import type { Container, Image, NodeState, PodSandbox } from '../../domain/model/state.ts';
-import type { ContainerThing, ImageThing, PodThing, Thing } from '../things.ts';
+import { type ContainerThing, type ImageThing, imagesAskedFor, type PodThing, type Thing } from '../things.ts';
 
 export const podThing = ({ id, config }: PodSandbox): PodThing => ({
   kind: 'pod',
@@ -22,7 +22,7 @@ export const containerThing = (state: Readonly<NodeState>, container: Container)
     labels: container.config.labels ?? {},
     pod: pod === undefined ? null : podThing(pod),
     imageId: container.imageId,
-    image: container.config.image?.image ?? '',
+    images: imagesAskedFor(container.config.image),
     present: true,
   };
 };

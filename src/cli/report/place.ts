@@ -25,7 +25,7 @@ export const placeOf = (call: CallRow, things: Pick<Things, 'pods' | 'containers
   if (containerId === null) return podOf(call, things);
   const known = things.containers.get(containerId);
   if (known !== undefined) return known;
-  const words = { name: containerName ?? '', image: image ?? '', imageId: '', labels: {} };
+  const words = { name: containerName ?? '', images: image === null ? [] : [image], imageId: '', labels: {} };
   return { kind: 'container', id: containerId, ...words, pod: podOf(call, things), present: true };
 };
 

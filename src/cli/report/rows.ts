@@ -3,7 +3,7 @@
  * calls one by one. Must not choose or count. Holds what is known of each pod and container, and no call.
  */
 import type { Cell, Queries } from '../../journal/queries.ts';
-import type { ContainerThing, Labels, PodThing } from '../things.ts';
+import { type ContainerThing, imagesAskedFor, type Labels, type PodThing } from '../things.ts';
 import type { Seqs } from '../time-argument.ts';
 
 export interface CallRow {
@@ -64,8 +64,10 @@ const readPods = (queries: Queries): Map<string, PodThing> => {
   return pods;
 };
 
-const CONTAINERS =
-  'SELECT seq, at, id, name, attempt, pod_id, labels, image, image_id, reason, exit_status, failure FROM containers ORDER BY seq';
+const CONTAINERS = `
+  SELECT seq, at, id, name, attempt, pod_id, labels, image, image_id, reason, exit_status, failure,
+    (SELECT body ->> '$.config.image.userSpecifiedImage' FROM records WHERE records.seq = containers.seq)
+  FROM containers ORDER BY seq`;
 
 /**
  * Every pod and container that the journal still knows. A restart is a container with an attempt above 0 that came to be;
@@ -77,7 +79,7 @@ export const readThings = (queries: Queries): Things => {
   const restarts: Restart[] = [];
   const newest = new Map<string, { readonly reason: string | null; readonly exitStatus: number | null }>();
   for (const row of queries.ask(CONTAINERS).rows) {
-    const [seq, at, id, name, attempt, podId, labels, image, imageId, reason, exitStatus, failure] = row;
+    const [seq, at, id, name, attempt, podId, labels, image, imageId, reason, exitStatus, failure, named] = row;
     const container: ContainerThing = {
       kind: 'container',
       id: textOf(id) ?? '',
@@ -85,7 +87,7 @@ export const readThings = (queries: Queries): Things => {
       labels: labelsOf(labels),
       pod: pods.get(textOf(podId) ?? '') ?? null,
       imageId: textOf(imageId) ?? '',
-      image: textOf(image) ?? '',
+      images: imagesAskedFor({ image: textOf(image) ?? '', userSpecifiedImage: textOf(named) ?? '' }),
       present: true,
     };
     containers.set(container.id, container);

@@ -98,7 +98,7 @@ const thingOfRequest = (names: Names, request: CallRequest): Thing | null => {
     name: request.config.metadata?.name ?? '',
     pod: podOf(names, request.podSandboxId),
     imageId: '',
-    image: '',
+    images: [],
   };
 };
 
@@ -128,7 +128,7 @@ const thingOf = (names: Names, event: Sequenced): Thing | null => {
     labels: {},
     pod,
     imageId,
-    image: '',
+    images: [],
     present: false,
   };
 };
