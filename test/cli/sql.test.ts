@@ -92,6 +92,14 @@ describe('sql', () => {
     assert.equal(stdout, 'one  none  bytes  big\n1          00ff   9223372036854775807\n');
   });
 
+  test('a cell may hold what ends a line elsewhere', async () => {
+    // Of a client's annotation, say.
+    const query = "SELECT 'a' || char(8232) || 'b' || char(8233, 13, 10) AS text, 1 AS one";
+    const { exitStatus, stdout, stderr } = await sql('--json', query);
+    assert.equal(exitStatus, 0, stderr);
+    assert.deepEqual(jsonLines(stdout), [{ text: 'a\u2028b\u2029\r\n', one: 1 }]);
+  });
+
   test('nothing that changes anything is taken, and what is wrong is said', async () => {
     for (const query of [
       'DELETE FROM records',

@@ -17,17 +17,23 @@ const jsonCell = (cell: Cell): string | number | null => {
   return cell instanceof Uint8Array ? Buffer.from(cell).toString('hex') : cell;
 };
 
+/** Those that JSON leaves as they are, and whoever reads lines takes for their ends (node:readline). */
+const LINE_ENDS = /[\u2028\u2029]/g;
+
+const lineOf = (row: readonly unknown[]): string =>
+  `${JSON.stringify(row).replace(LINE_ENDS, (end) => `\\u${end.charCodeAt(0).toString(16)}`)}\n`;
+
 const answer = async (path: string, sql: string): Promise<void> => {
   const queries = openQueries(path);
   const { columns, rows } = queries.ask(sql);
-  let held = `${JSON.stringify(columns)}\n`;
+  let held = lineOf(columns);
   const flush = async (): Promise<void> => {
     const text = held;
     held = '';
     if (!process.stdout.write(text)) await once(process.stdout, 'drain');
   };
   for (const row of rows) {
-    held += `${JSON.stringify(row.map(jsonCell))}\n`;
+    held += lineOf(row.map(jsonCell));
     if (held.length > CHARS_HELD_MAX) await flush();
   }
   await flush();
