@@ -122,5 +122,8 @@ describe('sql', () => {
     const { exitStatus, stderr } = await sql('--time-limit', '500ms', endless);
     assert.equal(exitStatus, 1);
     assert.match(stderr, /took longer than 500 ms and was ended/);
+    // As people say that they want none.
+    const unlimited = await sql('--time-limit', '9999h', 'SELECT 1');
+    assert.equal(unlimited.exitStatus, 0, unlimited.stderr);
   });
 });

@@ -15,6 +15,9 @@ export interface Question {
   readonly timeLimitMs: number;
 }
 
+/** 24 days: of longer ones setTimeout makes a millisecond. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
 /** The names of the columns, then the rows. Throws what SQLite says of the question, or that it took too long. */
 export async function* ask({ journalPath, sql, timeLimitMs }: Question): AsyncGenerator<readonly AnswerCell[]> {
   const program = fileURLToPath(new URL('./child.ts', import.meta.url));
@@ -22,10 +25,13 @@ export async function* ask({ journalPath, sql, timeLimitMs }: Question): AsyncGe
   const ended = once(child, 'close');
   const said = text(child.stderr);
   const time = { isOver: false };
-  const timer = setTimeout(() => {
-    time.isOver = true;
-    child.kill('SIGKILL');
-  }, timeLimitMs);
+  const timer = setTimeout(
+    () => {
+      time.isOver = true;
+      child.kill('SIGKILL');
+    },
+    Math.min(timeLimitMs, TIMER_MS_MAX),
+  );
   // A child that could not start has closed its input; why is in what it said.
   child.stdin.on('error', () => undefined);
   child.stdin.end(sql);
