@@ -19,8 +19,11 @@ export const MOMENT_FORMS =
 
 const NS_PER_MS = 1_000_000n;
 const NS_PER_SECOND = 1_000_000_000n;
-/** The last time that a record can have: in the year 2262. */
+/** The first and the last time that a record can have: in the years 1970 and 2262. No 64 bits hold one far before or behind. */
+const FIRST_NS = 0n;
 const LAST_NS = 2n ** 63n - 1n;
+
+const possible = (atNs: bigint): bigint => (atNs < FIRST_NS ? FIRST_NS : atNs < LAST_NS ? atNs : LAST_NS);
 const DATE = /^(\d{4})-(\d{2})-(\d{2})(?:[T ](.+))?$/;
 const CLOCK = /^(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(?: ?(Z|UTC|[+-]\d{2}:?\d{2}))?$/;
 const SECONDS = /^@(\d{1,11})(?:\.(\d{1,9}))?$/;
@@ -150,7 +153,7 @@ export const parseMoment = (text: string, option: string, nowMs: number = Date.n
     nsOfDate(text) ?? nsOfToday(text, nowMs) ?? nsOfAgo(text, nowMs) ?? nsOfSeconds(text) ?? nsOfWord(text, nowMs);
   if (atNs === null) throw misuse(`${option} ${text}: that is no time. ${MOMENT_FORMS}`);
   if (typeof atNs === 'string') throw misuse(`${option} ${text}: ${atNs}`);
-  return { kind: 'time', atNs: atNs < LAST_NS ? atNs : LAST_NS };
+  return { kind: 'time', atNs: possible(atNs) };
 };
 
 /** The options of a range, for a command that takes one. */

@@ -77,9 +77,10 @@ describe('moments', () => {
     });
   });
 
-  test('no time is later than the last one that a record can have', () => {
+  test('no time is before the first or behind the last one that a record can have', () => {
     const last = time(2n ** 63n - 1n);
     for (const text of ['9999-12-31', '@99999999999']) assert.deepEqual(parse(text), last);
+    for (const text of ['1000-01-01', '200000d', '1969-12-31']) assert.deepEqual(parse(text), time(0n));
   });
 
   test('what the help names is one', () => {
