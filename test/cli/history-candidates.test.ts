@@ -41,6 +41,7 @@ const FILTERS: Readonly<Record<string, Partial<Filter>>> = {
   'a text of ends': { text: '"exitcode":1' },
   'a text that events have': { text: 'oomkilled' },
   'a text with a quote': { text: '"Completed"' },
+  'words of a command': { text: 'pg_isready -U ORDERS' },
   'a text that nothing has': { text: 'nowhere-to-be-found' },
   'a text of other letters, which nothing has': { text: 'żółć' },
   'a plugin': { plugin: '10-limits' },

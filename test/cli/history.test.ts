@@ -173,6 +173,10 @@ describe('history', () => {
       assert.deepEqual(await whats('--code', 'unimplemented'), ['PortForward']);
       assert.deepEqual(await whats('--code', '12'), ['PortForward']);
       assert.deepEqual(await whats('--text', '/ETC/hostname'), ['ExecSync']);
+      // As they are shown, though a record has neither a space nor a bare quotation mark there.
+      assert.deepEqual(await whats('--text', 'cat /etc/hostname'), ['ExecSync']);
+      assert.deepEqual(await whats('--text', 'image "nowhere.test/none:1" is not'), ['CreateContainer']);
+      assert.deepEqual(await whats('--text', 'hostname cat'), []);
       assert.equal((await scribe(['history', '--root', root.dir, '--code', 'BAD'])).exitStatus, 2);
       assert.equal((await scribe(['history', '--root', root.dir, '--uid', 'root'])).exitStatus, 2);
     });

@@ -104,13 +104,27 @@ const codeOf = (entry: Entry): number | null => {
   }
 };
 
+/** As it stands within a text in JSON. */
+export const jsonText = (text: string): string => JSON.stringify(text).slice(1, -1);
+
+/** Between the words of a command, which people read, and look for, with spaces. */
+const BETWEEN_WORDS = '","';
+
+/** A body is JSON: what is looked for may stand there as it was typed, or as it reads when it is shown. */
+const isIn = (body: string, wanted: string): boolean => {
+  const text = body.toLowerCase();
+  if (text.includes(wanted.toLowerCase())) return true;
+  const read = wanted.includes(' ') ? text.replaceAll(BETWEEN_WORDS, ' ') : text;
+  return read.includes(jsonText(wanted).toLowerCase());
+};
+
 const hasText = (wanted: string, entry: Entry): boolean => {
-  const has = (text: string | undefined): boolean => text?.toLowerCase().includes(wanted.toLowerCase()) ?? false;
+  const has = (body: string | undefined): boolean => body !== undefined && isIn(body, wanted);
   switch (entry.kind) {
     case 'call':
       return [entry.received?.record, ...entry.events, entry.completed?.record].some((record) => has(record?.body));
     case 'read':
-      return has(entry.row.subject);
+      return entry.row.subject.toLowerCase().includes(wanted.toLowerCase());
     case 'event':
       return has(entry.record.body);
     case 'pruned':

@@ -6,14 +6,12 @@ import { callMethods } from '../../domain/call/catalogue.ts';
 import type { RecordType } from '../../domain/model/records.ts';
 import type { BodyTest, BodyTests, MarkRule } from '../../journal/marks.ts';
 import { COMPLETED, RECEIVED, TOLD } from './entries.ts';
-import type { Filter } from './filter.ts';
+import { type Filter, jsonText } from './filter.ts';
 import { askedRules, imageRules } from './makings.ts';
 import type { Selection } from './selection.ts';
 
 const told = [...TOLD, 'task.exited'];
 const EXECS = callMethods.filter((method) => method.startsWith('Exec'));
-
-const jsonText = (text: string): string => JSON.stringify(text).slice(1, -1);
 
 /** As method or as rpc. Beginning with a letter, which is rarer than a quotation mark, SQLite finds it sooner. */
 const named = (names: readonly string[]): readonly BodyTest[] =>
@@ -53,6 +51,13 @@ export interface Plan {
 /** SQLite knows the cases of ASCII alone: of other texts it says only which bodies may hold them. */
 const holdsText = (text: string): BodyTest =>
   /^[\x20-\x7e]*$/.test(text.toLowerCase()) ? { kind: 'holds', text } : { kind: 'isNotAscii' };
+
+/** Each word of a text, as it was typed or as JSON has it: what stands between them may be more than a space. */
+const holdsWords = (text: string): BodyTests =>
+  text
+    .split(' ')
+    .filter((word) => word !== '')
+    .map((word) => [...new Set([word, jsonText(word)])].map(holdsText));
 
 /** Those that tell of a plugin's part. */
 const OF_PLUGINS: readonly RecordType[] = [
@@ -110,7 +115,7 @@ export const filterPlan = (
   if (code !== null) return planOfEnds([codeRule(code)], isCut);
   if (failedOnly) return { rules: FAILED_RULES, order: 'afterEnds' };
   if (text === null) return null;
-  const holds = [[holdsText(text)]];
+  const holds = holdsWords(text);
   // Beneath a call any record may hold it.
   if (withEvents) return { rules: [{ types: null, allOf: holds }], order: 'sorted' };
   return planOfEnds([{ types: [RECEIVED, COMPLETED, ...told], allOf: holds }], isCut);
