@@ -10,7 +10,7 @@ import { createScan } from '../../src/cli/history/scan.ts';
 import { createSelection, type Selection, type Wanted } from '../../src/cli/history/selection.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { openJournal, openReader, type OpenedReader } from '../../src/journal/open.ts';
-import { pruneSeqs } from '../journal/support.ts';
+import { pruneSeqs, recordAt } from '../journal/support.ts';
 import { cleanupAfterAll, onCleanup } from '../support/cleanup.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
@@ -117,14 +117,49 @@ const assertSame = async (filter: Filter, words: string): Promise<number> => {
   return found;
 };
 
-describe('a history of candidates', () => {
-  before(async () => {
-    path = join(await tempDir(owner), 'journal.db');
-    await makeJournal({ path, records: 4000, seed: 5 });
-    reader = openReader(path);
-    onCleanup(owner, () => reader.close());
+before(async () => {
+  path = join(await tempDir(owner), 'journal.db');
+  await makeJournal({ path, records: 4000, seed: 5 });
+  reader = openReader(path);
+  onCleanup(owner, () => reader.close());
+});
+
+describe('a scan', () => {
+  test('that holds nothing back for calls under way gives what one gives that holds all', async () => {
+    for (const [name, range] of Object.entries(RANGES))
+      for (const withEvents of [false, true]) {
+        const options = { reader, selection: createSelection({}), withEvents, range, withReads: false, live: false };
+        const entries = await Array.fromAsync(createScan({ ...options, shownSeq: null, heldMax: 0 }).past());
+        assert.deepEqual(entries.map(seqsOf), (await scanOf(name, withEvents)).map(seqsOf), `${name}, ${withEvents}`);
+      }
   });
 
+  test('of a journal with a session that goes on gives what came since, before it has read all', async (t) => {
+    const file = join(await tempDir(t), 'journal.db');
+    const { journal } = openJournal({ path: file });
+    const body = JSON.stringify({
+      request: { method: 'ExecSession', newId: 'a', containerId: 'b', cmd: [] },
+      caller: null,
+    });
+    await journal.append([recordAt(1, { type: 'call.received', stream: 'call/1', cause: null, call: 1, body })]);
+    const stopped = { type: 'daemon.stopped', stream: 'node', cause: null, call: null, body: '{"reason":"test"}' };
+    await journal.append(Array.from({ length: 10_000 }, (_, index) => recordAt(index + 2, stopped)));
+    await journal.close();
+    const long = openReader(file);
+    onCleanup(t, () => long.close());
+    for (const live of [false, true]) {
+      const options = { reader: long, selection: createSelection({}), withEvents: false, range: RANGES.all };
+      const scan = createScan({ ...options, withReads: false, live, shownSeq: null });
+      const past = scan.past();
+      const first = (await past.next()).value as Entry;
+      assert.equal(first.kind, live ? 'event' : 'call');
+      assert.ok(scan.readSeq() < 5000, String(scan.readSeq()));
+      assert.equal((await Array.fromAsync(past)).length, live ? 9999 : 10_000);
+    }
+  });
+});
+
+describe('a history of candidates', () => {
   for (const [words, part] of Object.entries(FILTERS))
     test(`is that of a scan: ${words}`, async () => {
       const found = await assertSame({ ...none, ...part }, words);

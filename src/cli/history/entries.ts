@@ -60,6 +60,13 @@ export interface Collector {
   readonly takeOutside: (record: JournalRecord) => void;
   /** seqs of calls without an end. */
   readonly open: () => number[];
+  /** How many entries are held back. */
+  readonly held: () => number;
+  /**
+   * Waits no longer for calls whose records were taken from outside, ahead of their turn; those come again and are passed
+   * over. `comeLater`: calls without an end, of which nothing was taken then, come when they have one.
+   */
+  readonly settle: (calls: readonly number[], comeLater: boolean) => Entry[];
   /** Everything that is still held back, and the stretch up to `toSeq` if that is pruned. */
   readonly finish: (toSeq: number) => Entry[];
   /** As finish, but calls under way are kept; from here on a call comes when it has ended. */
@@ -118,6 +125,10 @@ export const streamsOfAnswer = ({ event: { body } }: Known<'call.completed'>): s
   return made === null ? images : [made];
 };
 
+/** @param taken  calls of which nothing more is waited for */
+const isWhole = (entry: Entry, taken: ReadonlyMap<number, number>): boolean =>
+  entry.kind !== 'call' || entry.completed !== null || entry.received === null || taken.has(entry.received.record.seq);
+
 /**
  * @param withEvents  also what was done on behalf of calls, and everything else
  * @param runsAlready  a daemon had started before the range, and none ended after it
@@ -131,12 +142,13 @@ export const createCollector = (
 ): Collector => {
   let runs = runsAlready;
   const open = new Map<number, CallEntry>();
+  /** Calls whose records were taken ahead, and up to which: nothing more is waited for. */
+  const takenThrough = new Map<number, number>();
   let queue: Entry[] = [];
   let expectedSeq = fromSeq;
   let live = false;
 
-  const isReady = (entry: Entry): boolean =>
-    entry.kind !== 'call' || entry.completed !== null || entry.received === null;
+  const isReady = (entry: Entry): boolean => isWhole(entry, takenThrough);
 
   const ready = (): Entry[] => {
     const held = queue.findIndex((entry) => !isReady(entry));
@@ -168,6 +180,7 @@ export const createCollector = (
     entry.completed = completed;
     for (const stream of streamsOfAnswer(completed)) entry.streams.add(stream);
     if (record.call !== null) open.delete(record.call);
+    if (record.call !== null && beyond) takenThrough.set(record.call, record.seq);
     if (live || known === undefined) queue.push(entry);
   };
 
@@ -182,6 +195,8 @@ export const createCollector = (
   };
 
   const accept = (record: JournalRecord): void => {
+    const isTaken = record.call !== null && record.seq <= (takenThrough.get(record.call) ?? 0);
+    if (isTaken && !isTold(record)) return;
     if (record.type === RECEIVED) begin(record);
     else if (record.type === COMPLETED) end(record, false);
     else happen(record);
@@ -203,6 +218,19 @@ export const createCollector = (
       if (withEvents && !isTold(record)) call.events.push(record);
     },
     open: () => [...open.keys()],
+    held: () => queue.length,
+    settle(calls, comeLater) {
+      for (const seq of calls) {
+        const entry = open.get(seq);
+        if (entry === undefined) continue;
+        if (comeLater) queue = queue.filter((one) => one !== entry);
+        else {
+          takenThrough.set(seq, Number.POSITIVE_INFINITY);
+          open.delete(seq);
+        }
+      }
+      return ready();
+    },
     finish(toSeq) {
       noteGap(toSeq + 1);
       return queue.splice(0);

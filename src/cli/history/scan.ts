@@ -6,7 +6,7 @@ import { NODE_STREAM } from '../../domain/model/records.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
 import { type Moment, type Range, seqsOf } from '../time-argument.ts';
-import { createCollector, type Collector, type Entry } from './entries.ts';
+import { COMPLETED, createCollector, type Collector, type Entry } from './entries.ts';
 import { recordOf } from './names.ts';
 import type { Selection } from './selection.ts';
 
@@ -23,7 +23,12 @@ export interface ScanOptions {
   readonly shownSeq: number | null;
   /** Where what is asked for begins, when the range is only a part of it. */
   readonly askedFromSeq?: number;
+  /** So many entries wait for a call before them, and no more. */
+  readonly heldMax?: number;
 }
+
+/** A session may last for weeks: what came after it began is neither held in memory nor kept from who reads. */
+const HELD_MAX = 4096;
 
 /** The entries that a record made whole. */
 export interface Step {
@@ -121,7 +126,7 @@ const inOrder = (entries: readonly Entry[], reads: readonly Entry[]): Entry[] =>
 };
 
 export const createScan = (options: ScanOptions): Scan => {
-  const { reader, selection, withEvents, range } = options;
+  const { reader, selection, withEvents, range, heldMax = HELD_MAX } = options;
   const seqs = seqsOf(reader, range);
   const shownSeq = options.shownSeq ?? 0;
   const fromSeq = Math.min(Math.max(seqs.fromSeq, shownSeq + 1), reader.head().seq + 1);
@@ -160,6 +165,23 @@ export const createScan = (options: ScanOptions): Scan => {
     for await (const record of reader.read({ toSeq: fromSeq - 1, types })) selection.learn(record);
   };
 
+  /** How the calls that others wait for went on, looked up. */
+  const settle = (): Entry[] => {
+    const calls = collector.open();
+    for (const call of calls) {
+      const later = reader
+        .placesOfCall(call)
+        .filter(({ seq }) => seq > readSeq && (seq <= toSeq || range.until !== null));
+      const records = later.flatMap(({ seq }) => recordOf(reader, seq) ?? []);
+      if (options.live && !records.some(({ type }) => type === COMPLETED)) continue;
+      for (const record of records) {
+        selection.learn(record);
+        collector.takeOutside(record);
+      }
+    }
+    return collector.settle(calls, options.live);
+  };
+
   /** Calls of the range may have ended behind it. */
   const endLater = (): void => {
     for (const call of collector.open()) {
@@ -190,7 +212,10 @@ export const createScan = (options: ScanOptions): Scan => {
     async *past() {
       await learnEarlier();
       if (fromSeq <= toSeq) {
-        for await (const record of reader.read({ fromSeq, toSeq })) yield* withReadsBefore(take(record));
+        for await (const record of reader.read({ fromSeq, toSeq })) {
+          yield* withReadsBefore(take(record));
+          if (collector.held() > heldMax) yield* withReadsBefore(settle());
+        }
       }
       if (range.until !== null) endLater();
       yield* withReadsBefore(options.live ? collector.goLive(toSeq) : collector.finish(toSeq));
