@@ -2,9 +2,9 @@
  * Where a command reads and writes: the process's own streams, or a test's. A reader of standard output may stop (`|
  * head`), which ends the command quietly; one that cannot take more (a full disk) ends it with a sentence.
  */
-import { writeSync } from 'node:fs';
+import { fstatSync, writeSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
-import type { Readable, Writable } from 'node:stream';
+import { type Readable, Writable } from 'node:stream';
 
 export interface Output extends Writable {
   readonly isTTY?: boolean;
@@ -47,6 +47,7 @@ export interface Io {
   readonly beforeEnd?: (work: () => Promise<void>) => void;
 }
 
+const STDOUT = 1;
 const STDERR = 2;
 /** From the command's start on, in which nobody waits for a row that is known. */
 const ROWS_SHOWN_AFTER_MS = 200;
@@ -73,6 +74,19 @@ export const write = async (output: Output, text: string): Promise<void> => {
   });
 };
 
+/** Node's own stream of a file takes for written what the disk had room for a part of, and the rest would be missing unsaid. */
+const wholeFile = (fd: number): Output =>
+  new Writable({
+    write: (chunk: Buffer, _encoding, done) => {
+      try {
+        for (let at = 0; at < chunk.length; ) at += writeSync(fd, chunk, at);
+        done();
+      } catch (thrown) {
+        done(thrown as Error);
+      }
+    },
+  });
+
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** The process ends by the signal that it got: by the first when the work is done, by a second at once. */
@@ -82,7 +96,8 @@ const onSignals = (work: () => Promise<void>): void => {
 
 export const processIo = (): Io => {
   let lastWork = async (): Promise<void> => {};
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  const stdout: Output = fstatSync(STDOUT).isFile() ? wholeFile(STDOUT) : process.stdout;
+  stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') return void lastWork().finally(() => process.exit(0));
     writeSync(STDERR, `scribe: Standard output cannot be written to: ${error.message}.\n`);
     process.exit(1);
@@ -92,7 +107,7 @@ export const processIo = (): Io => {
     get stdin() {
       return process.stdin;
     },
-    stdout: process.stdout,
+    stdout,
     stderr: process.stderr,
     holdRowsMs: () => Math.max(HOLD_ROWS_MIN_MS, ROWS_SHOWN_AFTER_MS - performance.now()),
     beforeEnd: (work) => {
@@ -102,6 +117,6 @@ export const processIo = (): Io => {
     giveWay: () => {
       setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
     },
-    ...(process.stdout.isTTY ? { pagerEnv: process.env } : {}),
+    ...(stdout.isTTY === true ? { pagerEnv: process.env } : {}),
   };
 };

@@ -1,10 +1,11 @@
 /** What commands say, and with which exit status, when what is asked for cannot be: each names what is wrong, and no stack is shown. */
 import assert from 'node:assert/strict';
-import { mkdir, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { run } from '../support/process.ts';
+import { freeBytesOf, mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { tell } from './story.ts';
 import { rootWith, scribe } from './support.ts';
@@ -95,6 +96,18 @@ test('standard output that is full ends a command with a sentence', async () => 
     assert.equal(stderr, 'scribe: Standard output cannot be written to: ENOSPC: no space left on device, write.\n');
     assert.equal(exitCode, 1);
   }
+});
+
+test('results that a disk has room for a part of alone end a command with a sentence', async (t) => {
+  const disk = await tempDir(t);
+  await mountSmallDisk(t, disk, 1);
+  await writeFile(join(disk, 'others'), Buffer.alloc(freeBytesOf(disk) - 8192));
+  // In one write, of which the disk takes the beginning.
+  const command = `${process.execPath} --no-warnings ${program} export --root ${root} > ${join(disk, 'out')}`;
+  const { exitCode, stderr } = await run(['sh', '-c', command]);
+  assert.equal((await stat(join(disk, 'out'))).size, 8192);
+  assert.equal(stderr, 'scribe: Standard output cannot be written to: ENOSPC: no space left on device, write.\n');
+  assert.equal(exitCode, 1);
 });
 
 test('a copy without its key is not said to be signed by another, and one with it is verified against itself', async () => {
