@@ -1,6 +1,6 @@
 /** `scribe replay` at single decisions: --break-on, --step over a pipe, --inspect with a real debugger, reports of crashes. */
 import assert from 'node:assert/strict';
-import { readdir, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { Input } from '../../src/domain/model/records.ts';
@@ -109,6 +109,16 @@ describe('replay by hand', () => {
     await replaying.ended;
   });
 
+  test('--step: what a client chose steers no terminal', async (t) => {
+    const node = await startNode();
+    const metadata = { name: 'web', namespace: 'default', uid: 'u' };
+    const config = { metadata, annotations: { note: 'to the \u202eleft, \u009b31m red' } };
+    await node.ask({ method: 'RunPodSandbox', config, runtimeHandler: '' });
+    const { journalPath } = await rootWith(t, recordsOf(node));
+    const { stdout } = await scribe(['replay', '--step', journalPath], { stdin: 'next 99\nstate pod/web\nquit\n' });
+    assert.match(stdout, /"note": "to the \\u\{202e\}left, \\u\{9b\}31m red"/);
+  });
+
   test('the report of a crash: what could not be decided is decided again, behind what was not on disk', async (t) => {
     let throws = false;
     const node = await startNode({
@@ -135,6 +145,12 @@ describe('replay by hand', () => {
     assert.match(stdout, /RangeError: \[message left out\]\n +at /);
     assert.match(stdout, new RegExp(`It could not decide on record ${recordsOf(node).length + 1}:\n`));
     assert.match(stdout, /Today it is decided:\n +\d+ {2}sandbox\.requested/);
+    // Whoever sends a report chose what is in it, and steers no terminal of who looks at it.
+    const sent = join(root.dir, 'sent.json');
+    const report = JSON.parse(await readFile(join(root.dir, name), 'utf8')) as object;
+    await writeFile(sent, JSON.stringify({ ...report, what: 'it \u001b]0;burns\u0007' }));
+    const shown = await scribe(['replay', sent]);
+    assert.match(shown.stdout, /: it \\u\{1b\}\]0;burns\\u\{7\}\n {2}\w/);
     // The journal may be kept elsewhere; one that is nowhere is asked for.
     const lost = join(root.dir, 'sub.json');
     await writeFile(lost, JSON.stringify({ scribeCrashReport: 1, journal: '/nowhere/journal.db' }));

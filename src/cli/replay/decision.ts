@@ -9,6 +9,13 @@ import type { Change } from '../past/changes.ts';
 import { aboutOf, valueOf } from './show.ts';
 import type { Source } from './source.ts';
 
+/** Lines for people: what a journal or a report of a crash quotes may hold anything, and comes from elsewhere. */
+export const textOf = (lines: readonly string[]): string =>
+  lines
+    .flatMap((line) => line.split('\n'))
+    .map((line) => `${printable(line)}\n`)
+    .join('');
+
 const recordLine = ({ seq, type, stream, body }: Sequenced): string =>
   printable(`${grouped(seq)}  ${type}  ${aboutOf(stream)}  ${valueOf(body)}`);
 

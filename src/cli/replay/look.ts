@@ -6,7 +6,7 @@ import { grouped, jsonLine } from '../format.ts';
 import { type Io, write } from '../io.ts';
 import { type Break, differs } from './break-on.ts';
 import { reportLines } from './crash.ts';
-import { decisionLines, unrecordedLines } from './decision.ts';
+import { decisionLines, textOf, unrecordedLines } from './decision.ts';
 import { firstAt, inspectAt } from './inspect.ts';
 import { decisionsOf } from './run.ts';
 import type { Source, Unreadable } from './source.ts';
@@ -20,8 +20,6 @@ export interface Looking {
   readonly inspect: boolean;
   readonly json: boolean;
 }
-
-const textOf = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join('');
 
 export const look = async (source: Source, { toSeq, stop: asked, ...how }: Looking, io: Io): Promise<ExitStatus> => {
   const { crash, name } = source;

@@ -9,7 +9,7 @@ import { counted, grouped, jsonLine } from '../format.ts';
 import { type Io, write } from '../io.ts';
 import { changesBetween } from '../past/changes.ts';
 import { type Break, differs } from './break-on.ts';
-import { causeLines, changeLines, decisionLines } from './decision.ts';
+import { causeLines, changeLines, decisionLines, textOf } from './decision.ts';
 import { fieldNamed, fieldOf, thingNamed } from './things.ts';
 import type { Source } from './source.ts';
 
@@ -171,7 +171,7 @@ export const step = async (
     for await (const line of lines) {
       const answer = answerTo(line, source, stepper, stop);
       if (answer === null) return;
-      await write(stdout, answer.map((text) => `${text}\n`).join(''));
+      await write(stdout, textOf(answer));
       await prompt();
     }
   } finally {
