@@ -34,6 +34,16 @@ const options = {
 
 const isKind = (text: string): text is Kind => KINDS.some((kind) => kind === text);
 
+/** What chooses, or says how, things are listed: a socket shows all of the node, and nobody is to take that for a choice. */
+const OF_GET = ['pod', 'container', 'image', 'namespace', 'label', 'json'] as const;
+
+const checkListen = (values: Values<typeof options>, verb: string | undefined): void => {
+  if (values.listen === undefined) return;
+  if (verb !== undefined) throw misuse('"get" and --listen: give one of them.');
+  const other = OF_GET.find((name) => values[name] !== undefined);
+  if (other !== undefined) throw misuse(`--listen serves all of the node: it does not go with --${other}.`);
+};
+
 /** What "get pods" asks for; any number and short forms will do. */
 const kindOf = (verb: string | undefined, text: string | undefined): Kind => {
   const forms = `say "get" and one of ${KINDS.join(', ')}`;
@@ -117,7 +127,7 @@ export const at = command({
   readsIn: readsInRoot,
   run: async (values, [moment = '', verb, what], io) => {
     const socket = values.listen;
-    if (socket !== undefined && verb !== undefined) throw misuse('"get" and --listen: give one of them.');
+    checkListen(values, verb);
     const kind = socket === undefined ? kindOf(verb, what) : null;
     const wanted = parseMoment(moment, 'MOMENT');
     const path = await readableJournal(await rootOf(values));

@@ -98,6 +98,8 @@ describe('at', () => {
       [['at', 'then', 'get', 'pods'], /MOMENT then: that is no time/],
       [['at', 'now'], /What to show is missing: say "get" and one of pods, containers, images/],
       [['at', 'now', 'get', 'pods', '--listen', '/tmp/x.sock'], /"get" and --listen: give one of them/],
+      [['at', 'now', '--listen', '/tmp/x.sock', '--namespace', 'a'], /serves all .* does not go with --namespace\./],
+      [['at', 'now', '--listen', '/tmp/x.sock', '--json'], /serves all of the node: it does not go with --json\./],
     ] as const) {
       const { exitStatus, stderr } = await scribe([...words, '--root', root.dir]);
       assert.equal(exitStatus, 2);
