@@ -25,10 +25,21 @@ const showAsTable = async (output: Output, answer: AsyncIterable<readonly Answer
   await table?.flush();
 };
 
+/** An object has each name once: of columns that have the same, later ones are numbered, as SQLite does within a query. */
+const distinct = (titles: readonly string[]): string[] => {
+  const names: string[] = [];
+  for (const title of titles) {
+    let name = title;
+    for (let number = 1; names.includes(name); number += 1) name = `${title}:${number}`;
+    names.push(name);
+  }
+  return names;
+};
+
 const showAsJson = async (output: Output, answer: AsyncIterable<readonly AnswerCell[]>): Promise<void> => {
-  let columns: readonly AnswerCell[] | null = null;
+  let columns: readonly string[] | null = null;
   for await (const row of answer) {
-    if (columns === null) columns = row;
+    if (columns === null) columns = distinct(row.map(String));
     else await write(output, jsonLine(Object.fromEntries(columns.map((name, index) => [name, row[index] ?? null]))));
   }
 };
@@ -39,7 +50,7 @@ export const sql = command({
   description: [
     'Answers one question in SQL from the journal, with the daemon up or down; nothing can be changed. QUERY is read from standard input when it is not given.',
     'There are the views calls, exits, pods, containers, exec_sessions, image_pulls and nri_decisions, and journal with every record; docs/sql.md describes their columns. sqlite3 -readonly reads the same.',
-    'With --json every row is an object of its own; integers beyond 2^53, such as at, are text.',
+    'With --json every row is an object of its own; integers beyond 2^53, such as at, are text. Of columns with the same name the second is NAME:1.',
   ],
   operands: { name: '[QUERY]', count: 1, countMin: 0 },
   options: {

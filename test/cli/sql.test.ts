@@ -100,6 +100,11 @@ describe('sql', () => {
     assert.deepEqual(jsonLines(stdout), [{ text: 'a\u2028b\u2029\r\n', one: 1 }]);
   });
 
+  test('columns with the same name are told apart in JSON, too', async () => {
+    const { stdout } = await sql('--json', 'SELECT 1 AS name, 2 AS name, 3 AS name');
+    assert.deepEqual(jsonLines(stdout), [{ name: 1, 'name:1': 2, 'name:2': 3 }]);
+  });
+
   test('nothing that changes anything is taken, and what is wrong is said', async () => {
     for (const query of [
       'DELETE FROM records',
