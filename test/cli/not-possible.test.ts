@@ -1,6 +1,6 @@
 /** What commands say, and with which exit status, when what is asked for cannot be: each names what is wrong, and no stack is shown. */
 import assert from 'node:assert/strict';
-import { mkdir, stat, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { cleanupAfterAll } from '../support/cleanup.ts';
@@ -108,6 +108,18 @@ test('results that a disk has room for a part of alone end a command with a sent
   assert.equal((await stat(join(disk, 'out'))).size, 8192);
   assert.equal(stderr, 'scribe: Standard output cannot be written to: ENOSPC: no space left on device, write.\n');
   assert.equal(exitCode, 1);
+});
+
+test('a bundle that the disk has no room for leaves nothing behind', async (t) => {
+  const disk = await tempDir(t);
+  await mountSmallDisk(t, disk, 1);
+  const [others, output] = [join(disk, 'others'), join(disk, 'bundle.tar.gz')];
+  await writeFile(others, Buffer.alloc(freeBytesOf(disk) - 8192));
+  const words = ['bundle', '--root', root, '--since', '1', '--output', output];
+  await fails(words, 1, /tar failed to write .*No space left on device/);
+  assert.deepEqual(await readdir(disk), ['others']);
+  await rm(others);
+  assert.equal((await scribe(words)).exitStatus, 0);
 });
 
 test('a copy without its key is not said to be signed by another, and one with it is verified against itself', async () => {

@@ -1,7 +1,7 @@
 /** Parts of a bundle as files of one directory, and that directory as a tar.gz, which tar writes in a process of its own. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { open } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { failure } from '../command.ts';
 
@@ -30,6 +30,10 @@ export const writeArchive = async (dir: string, inside: string, path: string): P
     });
     if (code !== 0) throw failure(`tar failed to write ${path}: ${(await words).trim()}`);
     await file.sync();
+  } catch (thrown) {
+    // What is not whole must not be taken for a bundle, nor stand in the way of the next one.
+    await rm(path, { force: true });
+    throw thrown;
   } finally {
     await file.close();
   }
