@@ -140,7 +140,8 @@ test('C12: a bundle holds none, says what is in it, and is for its owner alone',
     config,
     `[tracing]\nendpoint = "http://me:${secretOf('endpoint')}@127.0.0.1:4318/v1/traces"\n
      [runtime.handlers.other]\nruntime_type = "io.containerd.kata.v2"\n
-     [runtime.handlers.other.options]\nSecret = "${secretOf('option of a shim')}"\n`,
+     [runtime.handlers.other.options]\nSecret = "${secretOf('option of a shim')}"\n
+     [journal.retention]\nsize_max = "123MiB"\n`,
   );
   const output = join(dir, 'bundle.tar.gz');
   const words = ['bundle', '--config', config, '--root', secretive.dir, '--since', '1', '--output', output];
@@ -161,6 +162,8 @@ test('C12: a bundle holds none, says what is in it, and is for its owner alone',
   for (const name of names) assert.deepEqual(search(readFileSync(join(dir, inside, name))), [], name);
   const crash = readFileSync(join(dir, inside, names.find((name) => name.startsWith('crash-')) ?? ''), 'utf8');
   assert.match(crash, /"stack":" {4}at /);
+  const info = JSON.parse(readFileSync(join(dir, inside, 'journal-info.json'), 'utf8')) as { sizeBytesMax: number };
+  assert.equal(info.sizeBytesMax, 123 * 2 ** 20);
   assert.match(readFileSync(join(dir, inside, 'config.json'), 'utf8'), /"endpoint":"http:\/\/127\.0\.0\.1:4318/);
 });
 

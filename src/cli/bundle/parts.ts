@@ -127,7 +127,7 @@ export const partsOf = async (asked: Asked): Promise<readonly Part[]> => {
     textPart('host.json', 'kernel, cgroups, capabilities, memory, disk', () => hostText(asked)),
     textPart('sizes.jsonl', 'files of the root directory', () => sizesText(asked)),
     textPart('journal-info.json', 'what the journal takes, by type and class', () =>
-      saidBy(journalInfo, { root, json: true }),
+      saidBy(journalInfo, { root, json: true, ...(node.config === undefined ? {} : { config: node.config }) }),
     ),
     textPart('journal.head', 'the newest signed checkpoint', () => fileText(files.head)),
     textPart('journal.checkpoint', 'the newest checkpoint of the tree, a signed note', () => fileText(files.note)),
