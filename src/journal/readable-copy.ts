@@ -5,6 +5,7 @@
 import { copyFileSync, constants, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import { connectReader } from './connect.ts';
 import { openReader } from './open.ts';
 
 export interface ReadableCopy {
@@ -19,6 +20,21 @@ const CANNOT_WRITE = /^SQLITE_(READONLY|CANTOPEN)/;
 /** What is not in the write-ahead log's index can be told from the log itself, so the index is not copied. */
 const COPIED = ['', '-wal'] as const;
 
+const isByPlace = (thrown: unknown): boolean => {
+  const { code } = thrown as NodeJS.ErrnoException;
+  return code !== undefined && CANNOT_WRITE.test(code);
+};
+
+/** SQLite's words where only a copy of it elsewhere can be read; null: it can be where it lies, or nowhere. */
+export const whyOnlyCopied = (path: string): string | null => {
+  try {
+    connectReader(path).close();
+    return null;
+  } catch (thrown) {
+    return isByPlace(thrown) ? (thrown as Error).message : null;
+  }
+};
+
 /** Throws what opening throws when the journal can't be read for another reason than where it lies. */
 export const readableCopy = (path: string): ReadableCopy => {
   try {
@@ -30,8 +46,7 @@ export const readableCopy = (path: string): ReadableCopy => {
     }
     return { path, isCopy: false, release: () => undefined };
   } catch (thrown) {
-    const { code } = thrown as NodeJS.ErrnoException;
-    if (code === undefined || !CANNOT_WRITE.test(code)) throw thrown;
+    if (!isByPlace(thrown)) throw thrown;
     return copied(path);
   }
 };

@@ -1,10 +1,10 @@
 /** What commands say, and with which exit status, when what is asked for cannot be: each names what is wrong, and no stack is shown. */
 import assert from 'node:assert/strict';
-import { mkdir, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { cleanupAfterAll } from '../support/cleanup.ts';
-import { run } from '../support/process.ts';
+import { run, runOk } from '../support/process.ts';
 import { freeBytesOf, mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { tell } from './story.ts';
@@ -108,6 +108,28 @@ test('results that a disk has room for a part of alone end a command with a sent
   assert.equal((await stat(join(disk, 'out'))).size, 8192);
   assert.equal(stderr, 'scribe: Standard output cannot be written to: ENOSPC: no space left on device, write.\n');
   assert.equal(exitCode, 1);
+});
+
+test('a journal where nothing can be written is said to lie there, and to be no other than was written', async (t) => {
+  const disk = await tempDir(t);
+  await mountSmallDisk(t, disk, 8);
+  for (const name of ['journal.db', 'journal.db.key', 'journal.db.head'])
+    await copyFile(join(root, name), join(disk, name));
+  await runOk(['mount', '-o', 'remount,ro', disk]);
+  for (const words of [
+    ['history'],
+    ['verify'],
+    ['report'],
+    ['why', '9'],
+    ['export'],
+    ['prove', '9'],
+    ['sql', 'SELECT 1'],
+  ])
+    await fails(
+      [...words, '--root', disk],
+      1,
+      /^scribe: The journal \S+ cannot be read where it lies, .* elsewhere, and name that directory with --root\.$/m,
+    );
 });
 
 test('a bundle that the disk has no room for leaves nothing behind', async (t) => {
