@@ -1,6 +1,7 @@
 /** `scribe history` on a journal that the real engine wrote: what is shown, by which names, and what filters leave. */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { openReader } from '../../src/journal/open.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
@@ -263,6 +264,21 @@ describe('history', () => {
         rows.map(({ OUTCOME }) => OUTCOME),
         ['NOT_FOUND'],
       );
+    });
+
+    test('may be very many between two records', async (t) => {
+      const count = 140_000;
+      const { dir } = await rootWith(t, story.records, async (journal) => {
+        const row = { durationNs: 1n, callerPid: 1, callerUid: 0, code: 0, subject: '', method: 'Version' };
+        for (let index = 0; index < count; index += 1) {
+          journal.appendRead({ ...row, atNs: startNs + 900_000_000_000n + BigInt(index) });
+          // The writer takes full pages in between.
+          if (index % 1500 === 0) await sleep(1);
+        }
+      });
+      const { exitStatus, stdout, stderr } = await scribe(['history', '--root', dir, '--method', 'Version', '--json']);
+      assert.equal(exitStatus, 0, stderr);
+      assert.equal(stdout.match(/\n/g)?.length, count);
     });
 
     test('have columns of their own in JSON', async () => {

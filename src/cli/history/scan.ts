@@ -50,8 +50,8 @@ export interface Scan {
 }
 
 interface ReadsSource {
-  /** Rows that have not been given yet, up to this moment; without one, all there are. */
-  readonly upTo: (atNs: bigint | null) => ReadRow[];
+  /** Rows that have not been given yet, up to this moment; without one, all there are. Read while they are asked for. */
+  readonly upTo: (atNs: bigint | null) => Iterable<ReadRow>;
 }
 
 /** When a moment was: read calls have no numbers. Of a record that is pruned, when the next one was that is not. */
@@ -80,14 +80,12 @@ const createReads = (reader: JournalReader, { since, until }: Range): ReadsSourc
   };
 
   return {
-    upTo(atNs) {
-      const rows: ReadRow[] = [];
+    *upTo(atNs) {
       while (fill()) {
-        const later = buffered.findIndex((row) => atNs !== null && row.atNs > atNs);
-        rows.push(...buffered.splice(0, later < 0 ? buffered.length : later));
-        if (later >= 0) break;
+        const later = atNs === null ? -1 : buffered.findIndex((row) => row.atNs > atNs);
+        yield* buffered.splice(0, later < 0 ? buffered.length : later);
+        if (later >= 0) return;
       }
-      return rows;
     },
   };
 };
@@ -116,7 +114,9 @@ const beganNs = (entry: Entry): bigint | null => {
   }
 };
 
-const readEntries = (rows: readonly ReadRow[]): Entry[] => rows.map((row) => ({ kind: 'read', row }));
+function* readEntries(rows: Iterable<ReadRow>): Generator<Entry> {
+  for (const row of rows) yield { kind: 'read', row };
+}
 
 /** Live entries in the order of their moments; those without one stay behind what they followed. */
 const inOrder = (entries: readonly Entry[], reads: readonly Entry[]): Entry[] => {
@@ -223,7 +223,7 @@ export const createScan = (options: ScanOptions): Scan => {
     },
     news() {
       const entries = [...steps()].flatMap((step) => step.entries);
-      return inOrder(entries, readEntries(reads.upTo(null)));
+      return inOrder(entries, [...readEntries(reads.upTo(null))]);
     },
     async goLive() {
       await learnEarlier();
