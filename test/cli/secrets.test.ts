@@ -133,6 +133,17 @@ test('C12: no answer that the page gets shows one, and where it was asked for th
     assert.ok(whole.includes(name), name);
 });
 
+test('C12: why somebody acknowledged a journal is in an export from level request on', async (t) => {
+  const node = await startNode();
+  await node.ask({ method: 'AcknowledgeJournal', reason: 'restored with hunter2' });
+  const { dir } = await rootWith(t, recordsOf(node));
+  for (const format of ['json', 'ocsf', 'kubernetes-audit', 'cloudevents', 'otlp'])
+    for (const level of ['metadata', 'request']) {
+      const { stdout } = await scribe(['export', '--root', dir, '--format', format, '--level', level]);
+      assert.equal(stdout.includes('hunter2'), level === 'request', `${format} ${level}`);
+    }
+});
+
 test('C12: a bundle holds none, says what is in it, and is for its owner alone', async () => {
   const dir = await tempDir(owner);
   const config = join(dir, 'config.toml');

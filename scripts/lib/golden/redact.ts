@@ -65,12 +65,13 @@ const vocabulary = (): Set<string> =>
   );
 
 /** Words that exports show at the default level: names and ids. */
-const shownWords = (value: unknown, key: string, isOpen: boolean, found: Set<string>): void => {
-  if (typeof value === 'string' && isOpen && isShownAtMetadata(key)) for (const word of wordsIn(value)) found.add(word);
-  if (Array.isArray(value)) for (const item of value) shownWords(item, isObject(item) ? key : '', isOpen, found);
+const shownWords = (value: unknown, key: string, under: string, isOpen: boolean, found: Set<string>): void => {
+  if (typeof value === 'string' && isOpen && isShownAtMetadata(key, under))
+    for (const word of wordsIn(value)) found.add(word);
+  if (Array.isArray(value)) for (const item of value) shownWords(item, isObject(item) ? key : '', under, isOpen, found);
   else if (isObject(value))
     for (const [name, inner] of Object.entries(value))
-      shownWords(inner, name, isOpen && (!isObject(inner) || isLookedInto(name)), found);
+      shownWords(inner, name, key, isOpen && (!isObject(inner) || isLookedInto(name)), found);
 };
 
 export interface Redaction {
@@ -85,7 +86,7 @@ export const redactionOf = (level: Level, records: readonly Sequenced[]): Redact
   const shown = new Set<string>();
   for (const { stream, body } of records) {
     for (const word of wordsIn(stream)) shown.add(word);
-    shownWords(body, '', true, shown);
+    shownWords(body, '', '', true, shown);
   }
   const others = new Map<string, string>();
   const otherFor = (text: string): string => {
@@ -99,9 +100,9 @@ export const redactionOf = (level: Level, records: readonly Sequenced[]): Redact
   // Decisions read lists of plugins in values of annotations; arguments and the like they only hand on.
   const freeWords = (text: string): string => text.replace(WORD, (word) => (isKnown(word) ? word : otherFor(word)));
 
-  const hide = (value: unknown, key: string, isOpen: boolean, isFree: boolean): unknown => {
+  const hide = (value: unknown, key: string, under: string, isOpen: boolean, isFree: boolean): unknown => {
     if (KEPT.has(key) && !isFree) return value;
-    if (Array.isArray(value)) return value.map((item) => hide(item, isObject(item) ? '' : key, isOpen, isFree));
+    if (Array.isArray(value)) return value.map((item) => hide(item, isObject(item) ? '' : key, under, isOpen, isFree));
     if (isObject(value))
       return Object.fromEntries(
         Object.entries(value).map(([name, inner]) => [
@@ -109,13 +110,14 @@ export const redactionOf = (level: Level, records: readonly Sequenced[]): Redact
           hide(
             inner,
             ANNOTATIONS.has(key) ? key : name,
+            key,
             isOpen && (!isObject(inner) || isLookedInto(name)),
             isFree || FREE.has(name),
           ),
         ]),
       );
     if (typeof value !== 'string' || value === '') return value;
-    if (isOpen && isShownAtMetadata(key)) return value;
+    if (isOpen && isShownAtMetadata(key, under)) return value;
     if (TEXTS.has(key) && !known.has(value)) return LEFT_OUT;
     if (ANNOTATIONS.has(key)) return freeWords(value);
     if (isFree) return known.has(value) ? value : otherFor(value);
@@ -129,7 +131,7 @@ export const redactionOf = (level: Level, records: readonly Sequenced[]): Redact
     JSON.parse(shownRecord('metadata', toJournalRecord(record, '')).body) as unknown;
   return {
     tell: (record) =>
-      isWhole(record.type) ? record : { ...record, body: hide(record.body, '', true, false) as typeof record.body },
+      isWhole(record.type) ? record : { ...record, body: hide(record.body, '', '', true, false) as typeof record.body },
     isSame: (told, decided) =>
       told.type === decided.type &&
       told.stream === decided.stream &&

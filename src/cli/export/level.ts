@@ -55,17 +55,20 @@ const BRANCHES: ReadonlySet<string> = new Set([
   'unknownFields',
 ]);
 
-/** Whether a value under this name is let through at the level metadata, and whether an object under it is looked into. */
-export const isShownAtMetadata = (key: string): boolean => LEAVES.has(key);
+/** A failure, an exit and an end have reasons in scribe's own words; the one of a request is whatever somebody typed. */
+const isTyped = (key: string, under: string): boolean => key === 'reason' && under === 'request';
+
+/** Whether a value under this name, in an object under that one, is let through at the level metadata, and whether an object is looked into. */
+export const isShownAtMetadata = (key: string, under: string): boolean => LEAVES.has(key) && !isTyped(key, under);
 export const isLookedInto = (key: string): boolean => BRANCHES.has(key);
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
-const metadataOf = (value: object): object => {
-  if (Array.isArray(value)) return value.filter(isObject).map(metadataOf);
+const metadataOf = (value: object, under = ''): object => {
+  if (Array.isArray(value)) return value.filter(isObject).map((item) => metadataOf(item, under));
   const kept = Object.entries(value).flatMap(([key, inner]: [string, unknown]) => {
-    if (isObject(inner)) return isLookedInto(key) ? [[key, metadataOf(inner)] as const] : [];
-    return isShownAtMetadata(key) ? [[key, inner] as const] : [];
+    if (isObject(inner)) return isLookedInto(key) ? [[key, metadataOf(inner, key)] as const] : [];
+    return isShownAtMetadata(key, under) ? [[key, inner] as const] : [];
   });
   return Object.fromEntries(kept);
 };

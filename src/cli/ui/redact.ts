@@ -24,17 +24,20 @@ const NUMBER_NAME = /(Ns|Seconds|Bytes|Quota|Period|Shares|Mems|Adj|Ticks|Id|Max
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null;
 
-/** @param open  every key on the way here is one that export looks into at this level */
-const hide = (value: unknown, key: string, open: boolean): unknown => {
-  if (Array.isArray(value)) return value.map((item) => hide(item, isObject(item) ? key : '', open));
+/**
+ * @param under  the key of what it is in
+ * @param open  every key on the way here is one that export looks into at this level
+ */
+const hide = (value: unknown, key: string, under: string, open: boolean): unknown => {
+  if (Array.isArray(value)) return value.map((item) => hide(item, isObject(item) ? key : '', under, open));
   if (isObject(value)) {
     const isOpen = open && (key === '' || isLookedInto(key));
     if (!isOpen && FREE_KEYED.test(key)) return {};
     const shown = Object.entries(value).filter(([name]) => isOpen || FIELD.test(name));
-    return Object.fromEntries(shown.map(([name, inner]) => [name, hide(inner, name, isOpen)]));
+    return Object.fromEntries(shown.map(([name, inner]) => [name, hide(inner, name, key, isOpen)]));
   }
   if (typeof value !== 'string') return value;
-  if (open && isShownAtMetadata(key)) return value;
+  if (open && isShownAtMetadata(key, under)) return value;
   return value === '' || (NUMBER.test(value) && NUMBER_NAME.test(key)) ? value : HIDDEN;
 };
 
@@ -42,7 +45,7 @@ const hide = (value: unknown, key: string, open: boolean): unknown => {
 export const shownRecord = (level: Level, record: JournalRecord): JournalRecord => {
   if (level === 'request-response' || (level === 'request' && record.type === 'call.received')) return record;
   const body: unknown = JSON.parse(record.body);
-  return { ...record, body: JSON.stringify(hide(body, '', true)) };
+  return { ...record, body: JSON.stringify(hide(body, '', '', true)) };
 };
 
 /** A reader that gives no more of any record than the level lets through. */

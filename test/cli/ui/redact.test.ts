@@ -49,6 +49,18 @@ test("options of CRI's own are shown by their names and numbers, those of client
   });
 });
 
+test('a reason is shown where scribe worded it, and hidden where somebody typed it', () => {
+  assert.deepEqual(shown({ method: 'AcknowledgeJournal', reason: 'restored with hunter2' }), {
+    method: 'AcknowledgeJournal',
+    reason: '…',
+  });
+  const body = { code: 5, failure: { reason: 'NotFound', message: 'x' } };
+  assert.deepEqual(JSON.parse(shownRecord('metadata', record(body)).body), {
+    code: 5,
+    failure: { reason: 'NotFound', message: '…' },
+  });
+});
+
 test('the image that was asked for is shown by both of its names', () => {
   const image = { image: 'sha256:1', userSpecifiedImage: 'registry.example/app:1', annotations: { a: 'b' } };
   assert.deepEqual(shown({ config: { image } }), { config: { image: { ...image, annotations: {} } } });
