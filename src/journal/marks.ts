@@ -47,20 +47,37 @@ const SOUGHT_TEXTS_MAX = 4;
 const soughtFirst = (texts: readonly string[]): readonly string[] =>
   texts.length > SOUGHT_TEXTS_MAX ? [] : texts.map((text) => globPattern(`${JSON.stringify(text).slice(1)}`));
 
-const testSql = (test: BodyTest): string => {
+/** A value in a body, or in one that may be no JSON: which that is takes as long as to look for the value. */
+const VALUE = 'json_extract(body, ?)';
+const DOUBTED_VALUE = `CASE WHEN json_valid(body) THEN ${VALUE} END`;
+
+/** What SQLite says of a body that is no JSON. */
+export const isMalformed = (thrown: unknown): boolean => thrown instanceof Error && thrown.message === 'malformed JSON';
+
+/** Asks SQLite once more, and of every body whether it is JSON, where one is not as it was written: all others are found (C20). */
+export const askOf = <T>(ask: (value: string) => T): T => {
+  try {
+    return ask(VALUE);
+  } catch (thrown) {
+    if (!isMalformed(thrown)) throw thrown;
+    return ask(DOUBTED_VALUE);
+  }
+};
+
+const testSql = (test: BodyTest, value: string): string => {
   switch (test.kind) {
     case 'holds': {
       // Takes half the time of instr().
       const holds = test.isExact === true ? 'GLOB ?' : "LIKE ? ESCAPE '\\'";
-      return `${test.path === undefined ? 'body' : 'json_extract(body, ?)'} ${holds}`;
+      return `${test.path === undefined ? 'body' : value} ${holds}`;
     }
     case 'is':
-      return 'coalesce(json_extract(body, ?), 0) = ?';
+      return `coalesce(${value}, 0) = ?`;
     case 'isNotZero':
-      return 'coalesce(json_extract(body, ?), 0) <> 0';
+      return `coalesce(${value}, 0) <> 0`;
     case 'isOneOf': {
       const sought = soughtFirst(test.texts).map(() => 'body GLOB ?');
-      const isOne = `coalesce(json_extract(body, ?), '') IN (SELECT value FROM json_each(?))`;
+      const isOne = `coalesce(${value}, '') IN (SELECT value FROM json_each(?))`;
       return sought.length === 0 ? isOne : `(${sought.join(' OR ')}) AND ${isOne}`;
     }
     case 'isNotAscii':
@@ -100,8 +117,9 @@ const ruleSqlOf = (names: NameReader, { types, allOf }: MarkRule): RuleSql | nul
   return ids.length === 0 ? null : { types: `type IN (${ids.join(', ')})`, allOf };
 };
 
-export const allOfSql = (allOf: BodyTests): readonly string[] =>
-  allOf.map((anyOf) => `(${['0', ...anyOf.map(testSql)].join(' OR ')})`);
+/** @param value  how a value is read from a body, as `askOf` says */
+export const allOfSql = (allOf: BodyTests, value: string): readonly string[] =>
+  allOf.map((anyOf) => `(${['0', ...anyOf.map((test) => testSql(test, value))].join(' OR ')})`);
 
 export const allOfValues = (allOf: BodyTests): (string | number)[] =>
   allOf.flatMap((anyOf) => anyOf.flatMap(testValues));
@@ -112,12 +130,12 @@ interface MarkingSql {
   readonly values: readonly (string | number)[];
 }
 
-const markingSqlOf = (names: NameReader, rules: readonly MarkRule[]): MarkingSql => {
+const markingSqlOf = (names: NameReader, rules: readonly MarkRule[], value: string): MarkingSql => {
   const known = rules.flatMap((rule) => ruleSqlOf(names, rule) ?? []);
   const marking = known.flatMap(({ types, allOf }) => (allOf === null ? [] : [{ types, allOf }]));
   return {
     told: known.filter(({ allOf }) => allOf === null).map(({ types }) => types),
-    isMarked: ['0', ...marking.map(({ types, allOf }) => `(${[types, ...allOfSql(allOf)].join(' AND ')})`)].join(
+    isMarked: ['0', ...marking.map(({ types, allOf }) => `(${[types, ...allOfSql(allOf, value)].join(' AND ')})`)].join(
       ' OR ',
     ),
     values: marking.flatMap(({ allOf }) => allOfValues(allOf)),
@@ -138,8 +156,15 @@ export const marksOf = (
   rules: readonly MarkRule[],
   fromSeq: number,
   toSeq: number,
+): Mark[] => askOf((value) => marksBy(db, names, markingSqlOf(names, rules, value), fromSeq, toSeq));
+
+const marksBy = (
+  db: Db,
+  names: NameReader,
+  { told, isMarked, values }: MarkingSql,
+  fromSeq: number,
+  toSeq: number,
 ): Mark[] => {
-  const { told, isMarked, values } = markingSqlOf(names, rules);
   // Where nothing is only told of, what is found is marked: bodies need not be looked at twice.
   const [marked, markedValues] = told.length === 0 ? ['type IS NOT NULL', []] : [isMarked, values];
   return db
@@ -153,19 +178,15 @@ export const marksOf = (
 };
 
 /** What `markedOfCalls` gives. */
-export const marksOfCalls = (
-  db: Db,
-  names: NameReader,
-  rules: readonly MarkRule[],
-  calls: readonly number[],
-): Mark[] => {
-  const { isMarked, values } = markingSqlOf(names, rules);
-  return db
-    .prepare<unknown[], RawMark>(
-      `SELECT seq, call, type, 1 FROM records INDEXED BY records_by_call
-         WHERE call IN (SELECT value FROM json_each(?)) AND type IS NOT NULL AND (${isMarked})`,
-    )
-    .raw()
-    .all(JSON.stringify(calls), ...values)
-    .map((row) => markOf(names, row));
-};
+export const marksOfCalls = (db: Db, names: NameReader, rules: readonly MarkRule[], calls: readonly number[]): Mark[] =>
+  askOf((value) => {
+    const { isMarked, values } = markingSqlOf(names, rules, value);
+    return db
+      .prepare<unknown[], RawMark>(
+        `SELECT seq, call, type, 1 FROM records INDEXED BY records_by_call
+           WHERE call IN (SELECT value FROM json_each(?)) AND type IS NOT NULL AND (${isMarked})`,
+      )
+      .raw()
+      .all(JSON.stringify(calls), ...values)
+      .map((row) => markOf(names, row));
+  });

@@ -5,6 +5,7 @@
  */
 import { connectReader, type Db, schemaVersion } from './connect.ts';
 import { JournalError } from './errors.ts';
+import { isMalformed } from './marks.ts';
 import { listMigrations, refuseNewer } from './migrate.ts';
 
 /** 64-bit integers come as bigints. */
@@ -35,6 +36,9 @@ const addViews = (db: Db): void => {
   db.pragma('query_only = ON');
 };
 
+const UNREADABLE =
+  'A record that this is answered from is not what was written: its body is no JSON. scribe verify names it; ask about records before it or behind it.';
+
 const CACHE_KIB = 8192;
 
 export const openQueries = (path: string): Queries => {
@@ -51,10 +55,14 @@ export const openQueries = (path: string): Queries => {
       const columns = statement.columns().map(({ name }) => name);
       // Begun when it is read: a question that nobody reads the answer of must not keep the connection busy.
       const rows = function* (): Generator<readonly Cell[]> {
-        yield* statement
-          .raw()
-          .safeIntegers()
-          .iterate(...values);
+        try {
+          yield* statement
+            .raw()
+            .safeIntegers()
+            .iterate(...values);
+        } catch (thrown) {
+          throw isMalformed(thrown) ? new JournalError('Corrupt', UNREADABLE, { cause: thrown }) : thrown;
+        }
       };
       return { columns, rows: rows() };
     },

@@ -5,7 +5,16 @@
 import type { Db } from './connect.ts';
 import type { NameReader } from './names.ts';
 import { type RawRecord, recordColumns } from './raw-record.ts';
-import { allOfSql, allOfValues, type BodyTests, type Mark, type MarkRule, marksOf, marksOfCalls } from './marks.ts';
+import {
+  allOfSql,
+  allOfValues,
+  askOf,
+  type BodyTests,
+  type Mark,
+  type MarkRule,
+  marksOf,
+  marksOfCalls,
+} from './marks.ts';
 import { helpSearch, type MarkedWindow, searchWindows, type Window } from './search-windows.ts';
 import type { JournalRecord } from './types.ts';
 
@@ -83,7 +92,7 @@ const marksOfStreams = (
 
 const nameEnd = '\u{10ffff}';
 
-const makingRows = (db: Db, typeId: number, query: MakingQuery, toSeq: number): RawRecord[] => {
+const makingRows = (db: Db, typeId: number, query: MakingQuery, toSeq: number, value: string): RawRecord[] => {
   const { streamsBeginning: start, only, allOf, laterThan = [] } = query;
   const ofStream = `typeof(stream) = 'integer' AND stream = +n.id`;
   const place = only === 'first' ? `r.seq = (SELECT min(seq) FROM records WHERE ${ofStream})` : ofStream;
@@ -94,7 +103,7 @@ const makingRows = (db: Db, typeId: number, query: MakingQuery, toSeq: number): 
       // By their ids, which grow: in the order of names each lookup would be on another page.
       `WITH named AS MATERIALIZED (SELECT id FROM names WHERE name >= ? AND name < ? AND ${later} ORDER BY id)
          SELECT ${recordColumns} FROM named n CROSS JOIN records r ON ${place}
-         WHERE ${['r.seq <= ? AND r.type = ?', ...allOfSql(allOf)].join(' AND ')} ORDER BY r.seq`,
+         WHERE ${['r.seq <= ? AND r.type = ?', ...allOfSql(allOf, value)].join(' AND ')} ORDER BY r.seq`,
     )
     .raw()
     .all(start, `${start}${nameEnd}`, JSON.stringify(laterThan), toSeq, typeId, ...allOfValues(allOf));
@@ -162,7 +171,8 @@ export const createSearch = (db: Db, names: NameReader, decode: (row: RawRecord)
     streamsBeginning: (start) => beginning.all(start, `${start}${nameEnd}`),
     makings: (query, toSeq) => {
       const typeId = names.idOf(query.type);
-      return typeId === undefined ? [] : makingRows(db, typeId, query, toSeq).map(decode);
+      if (typeId === undefined) return [];
+      return askOf((value) => makingRows(db, typeId, query, toSeq, value)).map(decode);
     },
     newestHolding: (types, text, beforeSeq) => {
       const ids = types.flatMap((type) => names.idOf(type) ?? []);

@@ -56,6 +56,33 @@ test('a moment that has not come yet, or was before all records', async () => {
   await fails(['history', '--method', 'Zzzz', '--root', root], 2, /there is no such method; there are Version, .*\.$/m);
 });
 
+test('records that are no JSON take nothing else from a history, and are named in it', async (t) => {
+  const { records } = await tell();
+  const types = ['call.received', 'call.completed', 'container.exited', 'effect.ended'];
+  const hit = new Set(types.map((type) => records.findLast((record) => record.type === type)?.seq));
+  const { dir: broken } = await rootWith(
+    t,
+    records.map((record) => (hit.has(record.seq) ? { ...record, body: `z${record.body.slice(1)}` } : record)),
+  );
+  const said = async (...words: readonly string[]): Promise<string> => {
+    const { exitStatus, stdout, stderr } = await scribe([...words, '--root', broken]);
+    assert.deepEqual([exitStatus, /^ {4}at /m.test(stderr)], [0, false], `${words.join(' ')}: ${stderr}`);
+    return stdout;
+  };
+  const shown = await said('history', '--events');
+  assert.equal(shown.match(/cannot be read: see scribe verify/g)?.length, types.length);
+  assert.match(shown, /PullImage .* OK/);
+  const json = (await said('history', '--json', '--events')).trimEnd().split('\n');
+  assert.equal(json.length, records.length);
+  assert.equal(json.filter((line) => line.includes('"body":{"unreadable":true}')).length, types.length);
+  assert.match(await said('history', '--failed'), /RunPodSandbox/);
+  assert.match(await said('history', '--pod', 'default/web'), /RemovePodSandbox/);
+  await said('history', '--reverse', '--limit', '9');
+  await said('why', 'image:registry.test/app:1');
+  await fails(['why', String([...hit][0]), '--root', broken], 1, /no record \d+ to explain: .* or cannot be read/);
+  await fails(['report', '--root', broken], 1, /is not what was written: its body is no JSON\. scribe verify names it/);
+});
+
 test('a file to replay that is empty, cut short, of something else, or not there', async () => {
   for (const [name, said] of [
     ['empty.db', /empty\.db is empty, and so no journal/],

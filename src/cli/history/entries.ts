@@ -108,7 +108,8 @@ export const knownAs = <T extends RecordType>(type: T, record: JournalRecord): K
   return event === null ? null : { record, event: event as Known<T>['event'] };
 };
 
-const readableEvent = (record: JournalRecord): ReturnType<typeof fromJournalRecord> => {
+/** null for a record that says nothing that can be read: it is pruned, of the journal's own, or no scribe wrote that. */
+export const readableEvent = (record: JournalRecord): ReturnType<typeof fromJournalRecord> => {
   try {
     return fromJournalRecord(record);
   } catch (error) {
@@ -124,6 +125,15 @@ export const streamsOfAnswer = ({ event: { body } }: Known<'call.completed'>): s
   const made = id === undefined ? null : madeBy(body.method, id);
   return made === null ? images : [made];
 };
+
+const entryOf = (received: Known<'call.received'>): CallEntry => {
+  const streams = new Set(subjectsOf(received.event.body.request));
+  return { kind: 'call', received, completed: null, events: [], streams };
+};
+
+/** What is told by itself is told in its turn, though its call was taken ahead. */
+const isTakenAhead = (record: JournalRecord, taken: ReadonlyMap<number, number>): boolean =>
+  record.call !== null && record.seq <= (taken.get(record.call) ?? 0) && !isTold(record);
 
 /** @param taken  calls of which nothing more is waited for */
 const isWhole = (entry: Entry, taken: ReadonlyMap<number, number>): boolean =>
@@ -160,28 +170,30 @@ export const createCollector = (
     expectedSeq = Math.max(expectedSeq, beforeSeq);
   };
 
-  const begin = (record: JournalRecord): void => {
+  /** false: it cannot be read. */
+  const begin = (record: JournalRecord): boolean => {
     const received = knownAs(RECEIVED, record);
-    if (received === null) return;
-    const streams = new Set(subjectsOf(received.event.body.request));
-    const entry: CallEntry = { kind: 'call', received, completed: null, events: [], streams };
+    if (received === null) return false;
+    const entry = entryOf(received);
     open.set(record.seq, entry);
     if (!live) queue.push(entry);
+    return true;
   };
 
-  const end = (record: JournalRecord, beyond: boolean): void => {
+  const end = (record: JournalRecord, beyond: boolean): boolean => {
     const completed = knownAs(COMPLETED, record);
-    if (completed === null) return;
+    if (completed === null) return false;
     const known = record.call === null ? undefined : open.get(record.call);
     // Of a call from before the range only the end is in it, and that call is not asked for; a pruned one is.
     const isPruned = record.call !== null && record.call >= askedFromSeq && !beyond;
-    if (known === undefined && !isPruned) return;
+    if (known === undefined && !isPruned) return true;
     const entry = known ?? { kind: 'call', received: null, completed, events: [], streams: new Set<string>() };
     entry.completed = completed;
     for (const stream of streamsOfAnswer(completed)) entry.streams.add(stream);
     if (record.call !== null) open.delete(record.call);
     if (record.call !== null && beyond) takenThrough.set(record.call, record.seq);
     if (live || known === undefined) queue.push(entry);
+    return true;
   };
 
   const happen = (record: JournalRecord): void => {
@@ -195,11 +207,10 @@ export const createCollector = (
   };
 
   const accept = (record: JournalRecord): void => {
-    const isTaken = record.call !== null && record.seq <= (takenThrough.get(record.call) ?? 0);
-    if (isTaken && !isTold(record)) return;
-    if (record.type === RECEIVED) begin(record);
-    else if (record.type === COMPLETED) end(record, false);
-    else happen(record);
+    if (isTakenAhead(record, takenThrough)) return;
+    if (record.type !== RECEIVED && record.type !== COMPLETED) return happen(record);
+    const isRead = record.type === RECEIVED ? begin(record) : end(record, false);
+    if (!isRead) queue.push({ kind: 'event', record });
   };
 
   return {
@@ -211,8 +222,8 @@ export const createCollector = (
     },
     takeOutside(record) {
       const call = record.call === null ? undefined : open.get(record.call);
-      if (record.type === RECEIVED) return begin(record);
-      if (record.type === COMPLETED) return end(record, true);
+      if (record.type === RECEIVED) return void begin(record);
+      if (record.type === COMPLETED) return void end(record, true);
       if (call === undefined) return;
       if (subjectOf(record.stream).kind !== 'call') call.streams.add(record.stream);
       if (withEvents && !isTold(record)) call.events.push(record);

@@ -1,6 +1,7 @@
 /** Entries of a history as JSON, an object per line: what programs read. */
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
+import { bodyAt } from '../export/level.ts';
 import { jsonLine, utcTime } from '../format.ts';
 import { type Output, write } from '../io.ts';
 import { columnsOf } from '../record-columns.ts';
@@ -15,7 +16,7 @@ type HashesOf = JournalReader['hashesOf'];
 
 const recordJson = (hashesOf: HashesOf, record: JournalRecord, about: NamedObject): object => ({
   ...columnsOf(record, hashesOf(record.seq)),
-  body: JSON.parse(record.body) as unknown,
+  body: bodyAt('request-response', record),
   object: namedObjectJson(about),
 });
 

@@ -1,11 +1,11 @@
 /** Which NRI plugins had a part in what a record says, and what they answered, in words. Pure. */
-import { fromJournalRecord } from '../../engine/codec.ts';
 import type { PluginAnswer } from '../../domain/model/nri-plugins.ts';
 import type { FieldOwners } from '../../domain/model/nri.ts';
 import type { CallRequest, DomainRecord, EffectEnded, Sequenced } from '../../domain/model/records.ts';
 import { bareName, pluginName } from '../../domain/nri/plugins.ts';
 import { counted } from '../format.ts';
 import type { JournalRecord } from '../../journal/types.ts';
+import { readableEvent } from './entries.ts';
 
 /** What plugins answered where an effect asked them; none for any other. */
 export const answersOf = (ended: EffectEnded): readonly PluginAnswer[] => {
@@ -66,6 +66,6 @@ const pluginsIn = (event: Sequenced<DomainRecord>): readonly string[] => {
 export const hasPart = (plugin: string, record: JournalRecord): boolean => {
   // Few records name it at all: only those are read.
   if (!record.body.includes(plugin) && record.type !== 'nri.plugin.registered') return false;
-  const event = fromJournalRecord(record);
+  const event = readableEvent(record);
   return event !== null && pluginsIn(event).some((name) => name === plugin || bareName(name) === plugin);
 };

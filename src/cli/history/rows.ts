@@ -141,6 +141,15 @@ const wordsOfRecord = (record: JournalRecord): Words => {
   return words ?? { what: record.type, outcome: '', style };
 };
 
+/** What is not as it was written may say anything; the records around it are shown all the same (C20). */
+const readableWordsOf = (record: JournalRecord): Words => {
+  try {
+    return wordsOfRecord(record);
+  } catch {
+    return { what: record.type, outcome: 'cannot be read: see scribe verify', style: 'bad' };
+  }
+};
+
 const eventRow = (
   names: Names,
   showTime: ShowTime,
@@ -149,7 +158,7 @@ const eventRow = (
   tookNs: bigint | null,
 ): Row => {
   const object = labelOf(names, record.stream);
-  const { what, outcome: said, style: usual } = wordsOfRecord(record);
+  const { what, outcome: said, style: usual } = readableWordsOf(record);
   // One that crashed and could say so is told of in the record.
   const isUntold = afterKill && !knownAs('daemon.started', record)?.event.body.crash;
   const outcome = isUntold ? `${said}; the one before ended without a word: it was killed, or crashed` : said;

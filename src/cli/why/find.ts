@@ -46,7 +46,10 @@ const RECORD = /^[1-9]\d{0,14}$/;
 
 const findRecord = ({ records }: Sources, seq: number): Found => {
   const event = records.at(seq);
-  if (event === null) throw failure(`There is no record ${seq} to explain: it is pruned, or not written yet.`);
+  if (event === null)
+    throw failure(
+      `There is no record ${seq} to explain: it is pruned, not written yet, or cannot be read (scribe verify says which).`,
+    );
   return isOf(event, 'call.received') ? { kind: 'call', received: event } : { kind: 'record', event };
 };
 

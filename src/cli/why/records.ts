@@ -3,9 +3,9 @@
  * asked about. Reads by index, so that it is as quick in a long journal as in a short one.
  */
 import { type DomainRecord, NODE_STREAM, type RecordType, type Sequenced } from '../../domain/model/records.ts';
-import { fromJournalRecord } from '../../engine/codec.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { RecordPlace } from '../../journal/types.ts';
+import { readableEvent } from '../history/entries.ts';
 import { recordOf } from '../history/names.ts';
 
 export type EventOf<T extends RecordType> = Sequenced<Extract<DomainRecord, { type: T }>>;
@@ -13,7 +13,7 @@ export type EventOf<T extends RecordType> = Sequenced<Extract<DomainRecord, { ty
 export interface Records {
   /** The last record that counts. */
   readonly toSeq: number;
-  /** null: pruned, of the journal's own, or later. */
+  /** null: pruned, of the journal's own, later, or not as it was written. */
   readonly at: (seq: number) => Sequenced | null;
   /** Of a stream, in order: its beginning and its end where it is long. */
   readonly ofStream: (stream: string) => readonly Sequenced[];
@@ -60,7 +60,7 @@ export const createRecords = (reader: Source, toSeq: number): Records => {
     const found = known.get(seq);
     if (found !== undefined) return found;
     const record = recordOf(reader, seq);
-    const event = record === undefined ? null : fromJournalRecord(record);
+    const event = record === undefined ? null : readableEvent(record);
     known.set(seq, event);
     return event;
   };
@@ -94,7 +94,7 @@ export const createRecords = (reader: Source, toSeq: number): Records => {
       for (let before = toSeq + 1; ; ) {
         const record = reader.newestHolding(types, text, before);
         if (record === null) return null;
-        const event = fromJournalRecord(record);
+        const event = readableEvent(record);
         if (event !== null && isIt(event)) return event;
         before = record.seq;
       }
