@@ -4,6 +4,7 @@
  * own business. Opens for reading only, beside the daemon or without it.
  */
 import { connectReader } from './connect.ts';
+import { isMalformed } from './marks.ts';
 import { createNameReader, type NameReader } from './names.ts';
 
 export interface OutlineRow {
@@ -45,11 +46,15 @@ type Row = readonly [
   values: string | null,
 ];
 
+/** As marks.ts: whether every body is JSON is asked where one is known not to be. */
+const valueSql = (path: string, isDoubted: boolean): string =>
+  isDoubted ? `CASE WHEN json_valid(body) THEN json_extract(body, '${path}') END` : `json_extract(body, '${path}')`;
+
 /** Which type has which values. A type that no record has yet has no id: it is asked for again. */
-const valuesSql = (paths: OutlinePaths, names: NameReader): string => {
+const valuesSql = (paths: OutlinePaths, names: NameReader, isDoubted: boolean): string => {
   const cases = Object.entries(paths).flatMap(([type, wanted]) => {
     const id = names.idOf(type);
-    const values = wanted.map((path) => `json_extract(body, '${path}')`).join(', ');
+    const values = wanted.map((path) => valueSql(path, isDoubted)).join(', ');
     return id === undefined ? [] : [`WHEN ${id} THEN json_array(${values})`];
   });
   return cases.length === 0 ? 'NULL' : `CASE type ${cases.join(' ')} END`;
@@ -66,6 +71,7 @@ export const openOutline = (path: string, paths: OutlinePaths): Outline => {
       )
       .raw();
   let known = '';
+  let isDoubted = false;
   let statement = statementOf('NULL');
 
   const rowOf = ([seq, atMs, type, stream, call, values]: Row): OutlineRow => ({
@@ -77,16 +83,26 @@ export const openOutline = (path: string, paths: OutlinePaths): Outline => {
     values: values === null ? null : (JSON.parse(values) as unknown[]),
   });
 
+  const rowsOf = (fromSeq: number, through: number): Row[] => {
+    const values = valuesSql(paths, names, isDoubted);
+    if (values !== known) {
+      known = values;
+      statement = statementOf(values);
+    }
+    try {
+      return statement.all(fromSeq, through);
+    } catch (thrown) {
+      if (isDoubted || !isMalformed(thrown)) throw thrown;
+      isDoubted = true;
+      return rowsOf(fromSeq, through);
+    }
+  };
+
   return {
     headSeq: () => head.get() ?? 0,
     page: (fromSeq, headSeq) => {
-      const values = valuesSql(paths, names);
-      if (values !== known) {
-        known = values;
-        statement = statementOf(values);
-      }
       const through = Math.min(headSeq, fromSeq + PAGE_SEQS - 1);
-      return { rows: statement.all(fromSeq, through).map(rowOf), next: through + 1 };
+      return { rows: rowsOf(fromSeq, through).map(rowOf), next: through + 1 };
     },
     close: () => db.close(),
   };

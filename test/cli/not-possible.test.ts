@@ -9,6 +9,7 @@ import { freeBytesOf, mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { tell } from './story.ts';
 import { rootWith, scribe } from './support.ts';
+import { serveJournal } from './ui/served.ts';
 
 const owner = cleanupAfterAll();
 const program = join(import.meta.dirname, '../../src/cli/main.ts');
@@ -81,6 +82,19 @@ test('records that are no JSON take nothing else from a history, and are named i
   await said('why', 'image:registry.test/app:1');
   await fails(['why', String([...hit][0]), '--root', broken], 1, /no record \d+ to explain: .* or cannot be read/);
   await fails(['report', '--root', broken], 1, /is not what was written: its body is no JSON\. scribe verify names it/);
+});
+
+test('on the page a record that is no JSON keeps nobody from the others, and is shown as that', async (t) => {
+  const { records } = await tell();
+  const seq = records.findLast(({ type }) => type === 'container.exited')?.seq ?? Number.NaN;
+  const { journalPath: broken } = await rootWith(
+    t,
+    records.map((record) => (record.seq === seq ? { ...record, body: `z${record.body.slice(1)}` } : record)),
+  );
+  const { frames, get } = await serveJournal(t, broken);
+  assert.equal((await frames().next()).value?.head.count, records.length);
+  const shown = await get<{ body: unknown; row: { outcome: string } }>(`record?seq=${seq}`);
+  assert.deepEqual([shown.body, shown.row.outcome], [{ unreadable: true }, 'cannot be read: see scribe verify']);
 });
 
 test('a file to replay that is empty, cut short, of something else, or not there', async () => {

@@ -76,7 +76,8 @@ const metadataOf = (value: object, under = ''): object => {
 /** Of a journal that is not what was written; scribe verify says more. */
 const UNREADABLE = { unreadable: true };
 
-const parsedBody = (body: string): unknown => {
+/** null: it is no JSON. */
+export const parsedBody = (body: string): unknown => {
   try {
     return JSON.parse(body);
   } catch {

@@ -7,7 +7,7 @@ import { subjectOf } from '../../domain/model/records.ts';
 import { openReader } from '../../journal/open.ts';
 import type { AtAnswer, EntryRow, RecordAnswer, WhyAnswer } from '../../ui/answers.ts';
 import { failure } from '../command.ts';
-import type { Level } from '../export/level.ts';
+import { bodyAt, type Level } from '../export/level.ts';
 import { duration, printable, type ShowTime } from '../format.ts';
 import { createCollector, type Entry } from '../history/entries.ts';
 import { createNames, labelOf, recordOf } from '../history/names.ts';
@@ -93,7 +93,7 @@ export const openQuestions = (path: string, level: Level, showTime: ShowTime): Q
         ...{ seq, time, type, v, stream, object: printable(labelOf(names, stream)), cause, call },
         bodyHash: bodyHash ?? '',
         hash: hash ?? '',
-        body: JSON.parse(record.body) as unknown,
+        body: bodyAt('request-response', record),
         row: rowOf(seq),
       };
     },

@@ -7,9 +7,10 @@ import type { Failure } from '../../domain/model/errors.ts';
 import type { NodeState } from '../../domain/model/state.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
-import { isShownAtMetadata, isLookedInto, type Level } from '../export/level.ts';
+import { isShownAtMetadata, isLookedInto, type Level, parsedBody } from '../export/level.ts';
 
 const HIDDEN = '…';
+const UNREADABLE = 'unreadable';
 
 /** Objects whose keys clients and plugins chose. Those of CRI's messages that are called options are CRI's. */
 const FREE_KEYED = /(annotations|labels|sysctls|unified|simple|compound|(?<!namespace|userns|selinux)options)$/i;
@@ -44,8 +45,9 @@ const hide = (value: unknown, key: string, under: string, open: boolean): unknow
 /** The record with nothing in it that the level hides. */
 export const shownRecord = (level: Level, record: JournalRecord): JournalRecord => {
   if (level === 'request-response' || (level === 'request' && record.type === 'call.received')) return record;
-  const body: unknown = JSON.parse(record.body);
-  return { ...record, body: JSON.stringify(hide(body, '', '', true)) };
+  const body = parsedBody(record.body);
+  // Nothing can be told of it, and it stays what cannot be read.
+  return { ...record, body: body === null ? UNREADABLE : JSON.stringify(hide(body, '', '', true)) };
 };
 
 /** A reader that gives no more of any record than the level lets through. */

@@ -61,6 +61,11 @@ test('a reason is shown where scribe worded it, and hidden where somebody typed 
   });
 });
 
+test('of a body that is no JSON nothing is shown', () => {
+  const { body } = shownRecord('metadata', { ...record({}), body: '{"request": hunter2' });
+  assert.equal(body, 'unreadable');
+});
+
 test('the image that was asked for is shown by both of its names', () => {
   const image = { image: 'sha256:1', userSpecifiedImage: 'registry.example/app:1', annotations: { a: 'b' } };
   assert.deepEqual(shown({ config: { image } }), { config: { image: { ...image, annotations: {} } } });
