@@ -64,9 +64,9 @@ export const utcTime = (atNs: bigint): string => {
   return `${seconds}.${String(atNs % 1_000_000_000n).padStart(9, '0')}Z`;
 };
 
-/** 850 µs, 12.3 ms, 4.56 s, 2 min 5 s, 3 h 12 min, 4 d 2 h. */
+/** 850 µs, 12.3 ms, 4.56 s, 2 min 5 s, 3 h 12 min, 4 d 2 h. By a clock that was set back meanwhile no time has passed. */
 export const duration = (ns: bigint): string => {
-  const us = Number(ns) / 1000;
+  const us = Math.max(0, Number(ns) / 1000);
   if (us < 1000) return `${Math.round(us)} µs`;
   if (us < 1e6) return `${threeDigits(us / 1000)} ms`;
   const seconds = us / 1e6;

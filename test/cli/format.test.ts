@@ -37,6 +37,7 @@ test('JSON steers no terminal, and means what it did', () => {
 test('spans', () => {
   const cases: readonly (readonly [ns: bigint, text: string])[] = [
     [0n, '0 µs'],
+    [-3_600_000_000_000n, '0 µs'],
     [850_400n, '850 µs'],
     [1_234_000n, '1.23 ms'],
     [45_670_000n, '45.7 ms'],
