@@ -12,10 +12,12 @@ import { text } from 'node:stream/consumers';
 import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makeFifo, openFifoReader } from '../../src/adapters/shim/fifos.ts';
-import type { ExecRequest } from '../../src/adapters/streaming/types.ts';
+import { FrameType } from '../../src/adapters/streaming/spdy/frames.ts';
+import type { ExecRequest, PortForwardRequest } from '../../src/adapters/streaming/types.ts';
 import type { SessionCalls } from '../../src/daemon/sessions/calls.ts';
 import { createSessionListener, type SessionListener } from '../../src/daemon/sessions/listener.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
+import { connectSpdy, ping } from '../adapters/streaming/spdy-client.ts';
 import { onCleanup } from '../support/cleanup.ts';
 import { eventually } from '../support/pods.ts';
 import { runOk } from '../support/process.ts';
@@ -39,6 +41,14 @@ const request: ExecRequest = {
   stdin: false,
   stdout: true,
   stderr: false,
+  allowedBy: 'call',
+  caller: null,
+};
+
+const portForward: PortForwardRequest = {
+  kind: 'PortForward',
+  podSandboxId: 'pod',
+  ports: [],
   allowedBy: 'call',
   caller: null,
 };
@@ -144,13 +154,12 @@ describe('the listener for sessions', { timeout: 60_000 }, () => {
     await sleep(10 * SHORT_MS);
     const client = await startClient(t, ['exec', '-transport', 'spdy', '-stdout', first]);
     await sleep(10 * SHORT_MS);
-    const forward = { kind: 'PortForward', podSandboxId: 'pod', ports: [], allowedBy: 'call', caller: null } as const;
     const headers = {
       Connection: 'Upgrade',
       Upgrade: 'SPDY/3.1',
       'X-Stream-Protocol-Version': 'portforward.k8s.io',
     };
-    const asking = httpRequest(await listener.urlFor(forward), { method: 'POST', headers }).end();
+    const asking = httpRequest(await listener.urlFor(portForward), { method: 'POST', headers }).end();
     const [, tunnel] = (await once(asking, 'upgrade')) as [unknown, Socket];
     left.resolve();
     assert.match((await client.ending).error, /^$/);
@@ -161,6 +170,27 @@ describe('the listener for sessions', { timeout: 60_000 }, () => {
     await eventually('the end of the thread', async () => !(await answers(first)) && threadsOfThis() < threads);
     const second = await listener.urlFor(request);
     assert.ok(await answers(second), 'no thread was started for the next URL');
+    assert.deepEqual(errors, []);
+  });
+
+  it('has nobody else lose a session when the streams of a forwarded connection do not come together', async (t) => {
+    const gone = ({ signal }: { readonly signal: AbortSignal }): Promise<void> =>
+      new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
+    const { listener, errors } = open(t, {
+      exec: (_, client) => gone(client).then(() => ({ exitCode: 0 })),
+      portForward: (_, __, client) => gone(client),
+    });
+    const other = await connectSpdy(t, await listener.urlFor(request));
+    await other.open(1, { streamtype: 'error' });
+    await other.open(3, { streamtype: 'stdout' });
+    await other.until(FrameType.SynReply, 3);
+    const client = await connectSpdy(t, await listener.urlFor(portForward), 'portforward.k8s.io');
+    // Both arrive before the daemon has said a word of the session that the first one begins.
+    await client.open(1, { streamtype: 'error', port: '80', requestid: '0' });
+    await client.open(3, { streamtype: 'data', port: '81', requestid: '0' });
+    await client.until(FrameType.RstStream, 3);
+    other.socket.write(ping(1));
+    await other.until(FrameType.Ping, 1);
     assert.deepEqual(errors, []);
   });
 

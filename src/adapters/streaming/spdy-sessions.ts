@@ -158,7 +158,10 @@ export const servePortsOverSpdy = (
 
   const forward = async (port: number, error: SpdyStream, data: Promise<SpdyStream>): Promise<void> => {
     error.input.resume();
-    const channels: PortChannels = { port, streams: data.then(streamsOf), error: error.output };
+    const both = data.then(streamsOf);
+    // It may fail before anybody waits for it.
+    both.catch(() => undefined);
+    const channels: PortChannels = { port, streams: both, error: error.output };
     if (await runPortForward(request, channels, context)) return;
     await data.then(
       (stream) => stream.reset(),
