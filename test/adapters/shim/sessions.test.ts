@@ -132,6 +132,14 @@ for (const { version, path } of await testShims()) {
       assert.match(next.heard('stdout'), /got end\n$/);
     });
 
+    it('are over when the client has gone before it could hear anything', async () => {
+      const task = await start(['sleep', '1000'], { stdin: true });
+      const session = createSession({ stdin: true });
+      session.leave();
+      const counts = await Promise.race([attach(session, task), sleep(10_000, 'still attached')]);
+      assert.deepEqual(counts, { stdinBytes: 0, stdoutBytes: 0, stderrBytes: 0 });
+    });
+
     it("attach to a container's terminal, whose size is the client's", async () => {
       const script = 'until [ "$(stty size)" = "17 91" ]; do :; done; echo sized; read line; echo "got $line"';
       const task = await start(['sh', '-c', script], { stdin: true, terminal: true });

@@ -68,18 +68,22 @@ export const streamAttach = async (
     const session = context.processClientOf(sessionId);
     const client = await context.shims.clientOf(podSandboxId);
     // What a client says is not passed on before it hears what comes of it.
-    const { promise: attached, resolve: onAttached } = Promise.withResolvers<void>();
+    const { promise: attached, resolve: onAttached } = Promise.withResolvers<boolean>();
     const over = new AbortController();
-    const inputClosed = attached.then(() => feed(context, client, effect, session, over.signal));
+    const inputClosed = attached.then((isAttached) =>
+      isAttached ? feed(context, client, effect, session, over.signal) : 0,
+    );
     // Waited for below; until then nobody hears it fail.
     inputClosed.catch(() => undefined);
     try {
       if (terminal) followSize(context, client, { id: containerId, execId: WHOLE_TASK }, session, attached);
       const ended = AbortSignal.any([signal, session.signal]);
       const { stdoutBytes, stderrBytes } = await context.attachOutput(containerId, (keeperPath) =>
-        session.hear({ keeperPath, containerId }, ended, onAttached),
+        session.hear({ keeperPath, containerId }, ended, () => onAttached(true)),
       );
       over.abort();
+      // It may have gone before it was attached: then there is no input that could end.
+      onAttached(false);
       return { stdinBytes: await inputClosed, stdoutBytes, stderrBytes };
     } finally {
       over.abort();

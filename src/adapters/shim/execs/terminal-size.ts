@@ -10,7 +10,7 @@ export const followSize = (
   client: TaskClient,
   call: { readonly id: string; readonly execId: string },
   { onResize }: Pick<ProcessClient, 'onResize'>,
-  started: Promise<void>,
+  started: Promise<unknown>,
 ): void => {
   let wanted: TerminalSize | null = null;
   let sending = false;
