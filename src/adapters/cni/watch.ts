@@ -18,7 +18,7 @@ export interface DirectoryWatch {
 
 interface Watched {
   readonly watcher: FSWatcher;
-  /** Device and inode: tells a directory from the one that took its place. */
+  /** Device, inode and birth: tells a directory from the one that took its place, which may be given the same inode. */
   readonly identity: string;
   /** Names whose events matter; null for all. */
   names: ReadonlySet<string> | null;
@@ -41,7 +41,7 @@ const watchPlan = (paths: readonly string[]): Map<string, Set<string> | null> =>
 const identityOf = async (path: string): Promise<string | null> => {
   try {
     const facts = await stat(path, { bigint: true });
-    return facts.isDirectory() ? `${facts.dev}:${facts.ino}` : null;
+    return facts.isDirectory() ? `${facts.dev}:${facts.ino}:${facts.birthtimeNs}` : null;
   } catch {
     return null;
   }

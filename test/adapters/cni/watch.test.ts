@@ -1,5 +1,6 @@
 /** The watch on the configuration directory: every change is observed once, wherever the directory goes. */
 import assert from 'node:assert/strict';
+import { mkdirSync, rmSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -155,6 +156,22 @@ describe('the watch on CNI configurations', { timeout: 60_000 }, () => {
       await rm(join(dir, gone), { recursive: true });
       await until('none');
       await makeConfDir(dir, name);
+      await until(`${name} 1`);
+    }
+  });
+
+  it('follows a directory that is deleted and made again at once, with the same inode where the file system does that', async (t) => {
+    const { dir, confDir, until } = await watchDir(t, (top) => makeConfDir(top, 'a'));
+    await until('a 1');
+    for (const [gone, name] of [
+      ['etc/cni/net.d', 'b'],
+      ['etc/cni', 'c'],
+      ['etc', 'd'],
+    ] as const) {
+      rmSync(join(dir, gone), { recursive: true });
+      mkdirSync(confDir, { recursive: true });
+      await until('none');
+      await writeFile(join(confDir, '10.conflist'), conf(name));
       await until(`${name} 1`);
     }
   });
