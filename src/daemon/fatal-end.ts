@@ -38,12 +38,17 @@ export interface VitalParts {
 
 /** From here on the end of any of them is that of the daemon as a whole (C20); `isEnding`: it ends in order already. */
 export function dieWith({ journal, cni, cri, shim, spawner }: VitalParts, die: Die, isEnding: () => boolean): void {
+  const unlessEnding =
+    (what: string) =>
+    (error: unknown): void =>
+      isEnding() ? undefined : die(what)(error);
   journal.failed.then(die('the journal failed'), () => undefined);
-  cni.failed.then(die('the watch of the CNI configuration ended'), () => undefined);
+  // What it still sees then cannot be recorded any more.
+  cni.failed.then(unlessEnding('the watch of the CNI configuration ended'), () => undefined);
   cri.ended.then(die('the CRI socket ended'), () => undefined);
   shim.ended.then(() => undefined, die('the events server ended'));
   spawner.ended.then(
-    () => (isEnding() ? undefined : die('the spawner ended')(new KnownError('It ended by itself or was killed.'))),
+    () => unlessEnding('the spawner ended')(new KnownError('It ended by itself or was killed.')),
     () => undefined,
   );
 }

@@ -41,16 +41,22 @@ for (const [what, part] of ENDS)
     assert.deepEqual(deaths, [what]);
   });
 
-test('a spawner that ends with its daemon, in order, is no reason to die', async () => {
-  const ended = Promise.resolve();
-  dieWith(
-    { ...living, spawner: { ended } },
-    (words) => () => assert.fail(words),
-    () => true,
-  );
-  await ended;
-  await new Promise((resolve) => setImmediate(resolve));
-});
+const ENDS_IN_ORDER: readonly (readonly [string, Partial<VitalParts>])[] = [
+  ['a spawner that ends', { spawner: { ended: Promise.resolve() } }],
+  ['a CNI configuration that changes', { cni: { failed: Promise.resolve(new Error('The daemon is ending.')) } }],
+];
+
+for (const [what, part] of ENDS_IN_ORDER)
+  test(`${what} with its daemon, in order, is no reason to die`, async () => {
+    const deaths: string[] = [];
+    dieWith(
+      { ...living, ...part },
+      (words) => () => deaths.push(words),
+      () => true,
+    );
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual(deaths, []);
+  });
 
 test('C7: the crash file has all that led to the end, is taken once, and is bounded', async (t) => {
   const dir = await tempDir(t);
