@@ -17,18 +17,20 @@ const TOKEN_CHARACTERS = 22;
 
 export function createCredentials(): Credentials {
   const key = randomBytes(32);
-  const kept = new Map<string, RegistryCredentials>();
+  const kept = new Map<string, { readonly credentials: RegistryCredentials; readonly timer: NodeJS.Timeout }>();
   return {
     keep(auth) {
       const token = createHmac('sha256', key)
         .update(JSON.stringify(auth))
         .digest('base64url')
         .slice(0, TOKEN_CHARACTERS);
-      kept.set(token, given(auth));
-      setTimeout(() => kept.delete(token), KEPT_MS).unref();
+      // Those of an earlier pull are this one's now, and their time begins anew.
+      clearTimeout(kept.get(token)?.timer);
+      const timer = setTimeout(() => kept.delete(token), KEPT_MS).unref();
+      kept.set(token, { credentials: given(auth), timer });
       return token;
     },
-    find: (token) => kept.get(token) ?? null,
+    find: (token) => kept.get(token)?.credentials ?? null,
   };
 }
 
