@@ -62,6 +62,8 @@ const noKeeper = (): FailureError =>
 const createKnownOutputs = (files: Files) => {
   const known = new Map<string, KeptOutput>();
   const holds = new Map<string, Promise<readonly number[]>>();
+  /** Nobody wants them any more, but no keeper has said that it closed them. */
+  const unclosed = new Set<string>();
 
   const remember = (request: KeptOutput): void => {
     known.set(request.containerId, request);
@@ -79,9 +81,22 @@ const createKnownOutputs = (files: Files) => {
     for (const hold of (await held) ?? []) closeDescriptor(hold);
   };
 
+  /** Also when it could not be closed: its FIFOs are about to go, and nobody asks again. Then the next keeper is told. */
+  const forgetOnce = async (containerId: string, close: () => Promise<unknown>): Promise<void> => {
+    try {
+      await close();
+      unclosed.delete(containerId);
+    } catch (error) {
+      unclosed.add(containerId);
+      throw error;
+    } finally {
+      await forget(containerId);
+    }
+  };
+
   const forgetAll = (): Promise<unknown> => Promise.all([...holds.keys()].map(forget));
 
-  return { known, remember, refuse, forget, forgetAll };
+  return { known, unclosed, remember, refuse, forget, forgetOnce, forgetAll };
 };
 
 type KnownOutputs = ReturnType<typeof createKnownOutputs>;
@@ -89,13 +104,14 @@ type KnownOutputs = ReturnType<typeof createKnownOutputs>;
 /** Brings keeper and daemon to the same knowledge: the state file it started from may be older, or lost. */
 const reconcile = async (
   { connection, greeting }: FoundKeeper,
-  { known, remember }: KnownOutputs,
+  { known, unclosed, remember }: KnownOutputs,
   log: (message: string) => void,
 ): Promise<void> => {
   const kept = new Map(greeting.containers.map((container) => [container.containerId, container]));
   const repeat = async (request: KeeperRequest): Promise<void> => {
     try {
       await connection.request(request, REQUEST_TIMEOUT_MS);
+      if (request.op === 'close') unclosed.delete(request.containerId);
     } catch (error) {
       log(`The log keeper can't go on with a container: ${messageOf(error)}`);
     }
@@ -106,7 +122,12 @@ const reconcile = async (
     if (found === undefined) return [{ op: 'open', isNew: false, ...request }];
     return logPath === null || found.logPath === logPath ? [] : [{ op: 'reopen', containerId, logPath }];
   });
-  for (const container of greeting.containers) if (!known.has(container.containerId)) remember(container);
+  for (const containerId of unclosed) {
+    if (kept.has(containerId)) differing.push({ op: 'close', containerId, timeoutMs: 0 });
+    else unclosed.delete(containerId);
+  }
+  for (const container of greeting.containers)
+    if (!known.has(container.containerId) && !unclosed.has(container.containerId)) remember(container);
   await Promise.all(differing.map(repeat));
 };
 
@@ -159,7 +180,7 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
   const { stateDir, spawner, lineBytesMax, log, tell } = options;
   const directory = { dir: join(stateDir, 'log-keeper'), spawner, report: log };
   const outputs = createKnownOutputs(options.files);
-  const { known, remember, refuse, forget, forgetAll } = outputs;
+  const { known, remember, refuse, forget, forgetOnce, forgetAll } = outputs;
   const disconnected = new AbortController();
 
   const connect = async (): Promise<FoundKeeper> => {
@@ -237,8 +258,8 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
     close: async (containerId, timeoutMs) => {
       // Nothing is read from FIFOs that are held for one that was refused, whether there is a keeper to ask or not.
       if (!known.has(containerId)) await forget(containerId);
-      await ask({ op: 'close', containerId, timeoutMs }, timeoutMs + REQUEST_TIMEOUT_MS);
-      await forget(containerId);
+      const close = { op: 'close', containerId, timeoutMs } as const;
+      await forgetOnce(containerId, () => ask(close, timeoutMs + REQUEST_TIMEOUT_MS));
     },
     attach: async (containerId, hear) => {
       const leave = takePlace(containerId);

@@ -1,11 +1,13 @@
 /** The log keeper when a daemon, a keeper or its state file comes to grief: what may be lost then, and what not. */
 import assert from 'node:assert/strict';
-import { appendFile, readdir, readFile, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdirSync, readlinkSync } from 'node:fs';
+import { appendFile, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { readProcessStat } from '../../../src/platform/linux/processes.ts';
+import { withReason } from '../../support/failures.ts';
 import { eventually } from '../../support/pods.ts';
 import { startProcess } from '../../support/process.ts';
 import {
@@ -23,6 +25,17 @@ import {
 const SIGTERM = 15;
 const daemonPath = fileURLToPath(new URL('./daemon.ts', import.meta.url));
 const closeTimeoutMs = 10_000;
+
+/** Of this process. */
+const openFiles = (): string[] =>
+  readdirSync('/proc/self/fd').flatMap((fd) => {
+    try {
+      return [readlinkSync(`/proc/self/fd/${fd}`)];
+    } catch {
+      // The descriptor that the directory was read through.
+      return [];
+    }
+  });
 
 describe('deaths around the log keeper', { concurrency: 3 }, () => {
   it('C16: loses and doubles no line over ten kills of the daemon, and nobody waits for it', async (t) => {
@@ -225,5 +238,22 @@ describe('deaths around the log keeper', { concurrency: 3 }, () => {
     assert.deepEqual(await second.list(), ['hung']);
     assert.ok(messages.some((message) => message.includes('was killed')));
     assert.notEqual((await readProcessStat(hung.pid))?.startTicks, hung.startTicks);
+  });
+
+  it('is done with a container that a keeper did not close in time, and so is the next keeper', async (t) => {
+    const { connect, stateDir } = await fixtureOf(t);
+    const keeper = await connect();
+    const container = await containerIn(stateDir, 'unclosed');
+    await keeper.open(container);
+    const hung = nameOf(keeper);
+    process.kill(hung.pid, 'SIGSTOP');
+    // Less than nothing, so that the time of the request itself is over soon.
+    await assert.rejects(keeper.close('unclosed', -29_500), withReason('TimedOut'));
+    const held = openFiles().filter((path) => path === container.stdoutFifo || path === container.stderrFifo);
+    assert.deepEqual(held, []);
+    await rm(dirname(container.stdoutFifo), { recursive: true });
+    await killProcess(hung);
+    await eventually('another keeper', async () => keeper.pid !== hung.pid);
+    assert.deepEqual(await keeper.list(), []);
   });
 });
