@@ -162,12 +162,15 @@ export const holdProcess = async (name: ProcessName): Promise<HeldProcess | null
   const fd = openPidfd(name.pid);
   if (fd === null) return null;
   let open = true;
-  // Asked after the descriptor is open: had the pid passed on to another process in between, this would show it.
-  const alive = isThatOne(await readStatOfBeginner(name.pid), name);
-  if (!alive) {
-    closeDescriptor(fd);
-    return null;
+  let alive = false;
+  try {
+    // Asked after the descriptor is open: had the pid passed on to another process in between, this would show it.
+    alive = isThatOne(await readStatOfBeginner(name.pid), name);
+  } finally {
+    // Also where it can't be read: with no descriptors left, say, each try would take one more for good.
+    if (!alive) closeDescriptor(fd);
   }
+  if (!alive) return null;
   const { promise: ended, resolve } = Promise.withResolvers<void>();
   const watch = node.poll(fd, { readable: true }, () => {
     watch.stop();
