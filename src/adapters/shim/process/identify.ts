@@ -5,13 +5,22 @@
 import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
 import { FailureError } from '../../../domain/model/errors.ts';
 import { type HeldProcess, holdProcess, readProcessStat } from '../../../platform/linux/processes.ts';
+import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 
 /** Command lines are read in batches, so that a host with many processes does not flood libuv's pool. */
 const batchSize = 32;
 const idFlag = '-id';
 
-const commandLineOf = async (pid: number | string): Promise<readonly string[]> =>
-  (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0');
+/** Only one that is gone has none: a shim that could not be looked at (no descriptors, say) must not count as gone. */
+const commandLineOf = async (pid: number | string): Promise<readonly string[]> => {
+  try {
+    return (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
+  } catch (error) {
+    const code = errorCodeOf(error);
+    if (code === 'ENOENT' || code === 'ESRCH') return [];
+    throw error;
+  }
+};
 
 /** All shims carry on their command line what they were started under: the id of their pod, or of a shim that pods share. */
 const isStartedAs = (id: string, commandLine: readonly string[]): boolean =>
@@ -50,10 +59,8 @@ export interface FoundShim extends HeldProcess {
   readonly pid: number;
 }
 
-/** Takes hold of all processes that were started as shims under that id, whoever started them. Release them. */
-export const findShims = async (id: string): Promise<readonly FoundShim[]> => {
-  const pids = await otherPids();
-  const found: FoundShim[] = [];
+/** Adds to `found`, which it is the caller's to release. */
+const findAmong = async (pids: readonly string[], id: string, found: FoundShim[]): Promise<void> => {
   for (let at = 0; at < pids.length; at += batchSize) {
     const batch = pids.slice(at, at + batchSize);
     const commandLines = await Promise.all(batch.map(commandLineOf));
@@ -64,5 +71,16 @@ export const findShims = async (id: string): Promise<readonly FoundShim[]> => {
       if (stat !== null && held !== null) found.push({ ...held, pid: stat.pid });
     }
   }
-  return found;
+};
+
+/** Takes hold of all processes that were started as shims under that id, whoever started them. Release them. */
+export const findShims = async (id: string): Promise<readonly FoundShim[]> => {
+  const found: FoundShim[] = [];
+  try {
+    await findAmong(await otherPids(), id, found);
+    return found;
+  } catch (error) {
+    for (const held of found) held.release();
+    throw error;
+  }
 };
