@@ -96,8 +96,8 @@ describe('an unpacking process that was started ahead', () => {
     );
   });
 
-  it('follows at once when one was taken less than a second after another: more will come', async (t) => {
-    const { started, unpack, settled } = standIn(t, 999);
+  it('follows at once when one was taken less than half a second after another: more will come', async (t) => {
+    const { started, unpack, settled } = standIn(t, 499);
     void unpack('/first');
     await settled();
     assert.equal(started.length, 1);

@@ -77,6 +77,33 @@ describe('turns to unpack', () => {
     assert.deepEqual(await after('b1'), ['A1', 'a2', 'b2']);
   });
 
+  it('do not come for such a layer either while one below is awaited, which begins, is there already, or is given up', async () => {
+    const { turns, ask, after, now } = scene(2);
+    const giveUp = turns.await(['a0', 'a1', 'b1', 'c1'].map(placeOf));
+    for (const name of ['a2', 'b2', 'c2']) void ask(name);
+    assert.deepEqual(await now(), []);
+    void ask('a0');
+    assert.deepEqual(await now(), ['a0']);
+    void ask('a1');
+    assert.deepEqual(await after('a0'), ['a1']);
+    turns.forget(placeOf('b1'));
+    assert.deepEqual(await now(), ['a1', 'b2']);
+    assert.deepEqual(await after('b2'), ['a1']);
+    assert.deepEqual(await after('a1'), ['a2']);
+    giveUp();
+    assert.deepEqual(await now(), ['a2', 'c2']);
+  });
+
+  it('come, where one below has begun for another image, as for that: awaiting it again adds nothing', async () => {
+    const { turns, ask, after, now } = scene(2);
+    void ask('a0');
+    assert.deepEqual(await now(), ['a0']);
+    void turns.await(['a0'].map(placeOf));
+    void ask('a1');
+    // Its process waits for the layer above before it is in place.
+    assert.deepEqual(await after('a0'), ['a1']);
+  });
+
   it('come to all that waited for one below', async () => {
     const { ask, after, now } = scene(2);
     for (const name of ['a0', 'a1', 'b1']) void ask(name);

@@ -134,7 +134,7 @@ export const createPullJobs = (
         return unpacker.expect();
       case 'layers':
         job.layers.set(message.image, message.layers);
-        job.releases.push(unpacker.hold(message.layers.map(({ chainId }) => chainId)));
+        job.releases.push(unpacker.hold(message.layers));
         return;
       case 'layerBegun':
         return layerWork.begun(job, message);

@@ -30,8 +30,8 @@ export interface UnpackerProcesses {
 const KEPT_MS = 15_000;
 /** What was pulled is asked for next, and has the processors; another pull may come soon after, too. */
 const QUIET_MS = 300;
-/** When processes are asked for so soon after each other, the next one starts at once: a node is being filled. */
-const IN_A_ROW_MS = 1_000;
+/** One that is asked for so soon after another was taken finds none that is ready: a node is being filled, and the next starts at once. */
+const IN_A_ROW_MS = 500;
 /** For a layer above, which is on its way. */
 const RESTED_MS = 1_000;
 

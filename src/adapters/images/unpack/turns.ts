@@ -15,6 +15,12 @@ export interface ChainPlace {
 export interface Turns {
   /** Runs `work` when there is room. Rejects with the signal's reason for a caller that gives up. */
   readonly inTurn: <T>(asked: AskedTurn, work: () => Promise<T>) => Promise<T>;
+  /** Those layers are to be unpacked, in whatever order they come: each until it begins, or the returned function is called. */
+  readonly await: (places: readonly ChainPlace[]) => () => void;
+  /** The layer is there, or will not be. */
+  readonly forget: (place: ChainPlace) => void;
+  /** What unpacks a layer below it will be free before another process could have started. */
+  readonly waitsForBelow: (place: ChainPlace) => boolean;
   /** Takes room, be there any or not, for a layer that has begun without a turn, from `arrived` until the returned function is called. */
   readonly occupy: (place: ChainPlace, arrived: Promise<unknown>) => () => void;
 }
@@ -36,15 +42,41 @@ interface Waiting {
 export const isAbove = (place: ChainPlace | null, lower: ChainPlace | null): boolean =>
   place !== null && lower !== null && place.below.includes(lower.chainId);
 
+/** Layers that are to be unpacked and have not begun, of whichever images. */
+const createAwaited = () => {
+  const awaited = new Set<ChainPlace>();
+  /** Whoever awaits one that has begun, for another image, waits for the same. */
+  const begun = new Set<string>();
+  const remove = (isRemoved: (place: ChainPlace) => boolean): void => {
+    for (const place of awaited) if (isRemoved(place)) awaited.delete(place);
+  };
+  return {
+    now: (): Iterable<ChainPlace> => awaited,
+    add: (places: readonly ChainPlace[]): (() => void) => {
+      const own = new Set(places.filter(({ chainId }) => !begun.has(chainId)).map((place) => ({ ...place })));
+      for (const place of own) awaited.add(place);
+      return () => remove((place) => own.has(place));
+    },
+    begin: ({ chainId }: ChainPlace): void => {
+      begun.add(chainId);
+      remove((place) => place.chainId === chainId);
+    },
+    forget: ({ chainId }: ChainPlace): void => {
+      begun.delete(chainId);
+      remove((place) => place.chainId === chainId);
+    },
+  };
+};
+
 export const createTurns = (room: number): Turns => {
   const waiting: Waiting[] = [];
   const running: (ChainPlace | null)[] = [];
   const arriving = new Set<ChainPlace>();
+  const awaited = createAwaited();
 
-  /** What unpacks one below it will be free before another process could have started. */
   const waitsForBelow = (place: ChainPlace | null): boolean =>
     place?.isQuick === true &&
-    [...running, ...arriving].some((lower) => lower?.isQuick === true && isAbove(place, lower));
+    [...running, ...arriving, ...awaited.now()].some((lower) => lower?.isQuick === true && isAbove(place, lower));
 
   const nextAfter = (left: ChainPlace | null): Waiting | undefined => {
     const ready = waiting.filter(({ isReady, place }) => isReady && !waitsForBelow(place));
@@ -61,6 +93,7 @@ export const createTurns = (room: number): Turns => {
     const next = running.length < room ? nextAfter(left) : undefined;
     if (next === undefined) return;
     waiting.splice(waiting.indexOf(next), 1);
+    if (next.place !== null) awaited.begin(next.place);
     running.push(next.place);
     next.admit();
     // What waited for one below may be more than one.
@@ -98,6 +131,18 @@ export const createTurns = (room: number): Turns => {
   };
 
   return {
+    waitsForBelow,
+    await: (places) => {
+      const giveUp = awaited.add(places);
+      return () => {
+        giveUp();
+        admit(null);
+      };
+    },
+    forget: (place) => {
+      awaited.forget(place);
+      admit(null);
+    },
     inTurn: async (asked, work) => {
       await enter(asked);
       try {
@@ -107,6 +152,7 @@ export const createTurns = (room: number): Turns => {
       }
     },
     occupy: (place, arrived) => {
+      awaited.begin(place);
       arriving.add(place);
       const begin = (): void => {
         if (arriving.delete(place)) running.push(place);

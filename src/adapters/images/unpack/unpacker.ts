@@ -24,8 +24,8 @@ export interface Unpacker {
   readonly unpack: (wanted: WantedLayer, signal: AbortSignal, onProgress: (bytesDone: number) => void) => Promise<void>;
   /** Names in the unpack directory that are being worked on. */
   readonly active: ReadonlySet<string>;
-  /** Keeps layers from being taken away until the returned function is called. */
-  readonly hold: (chainIds: readonly string[]) => () => void;
+  /** Those of an image, base first, which will be unpacked: they are not taken away until the returned function is called. */
+  readonly hold: (layers: readonly ImageLayer[]) => () => void;
   readonly takeAway: TakeAway;
 }
 
@@ -40,11 +40,11 @@ export interface WantedLayer {
 const DIRECTORY_MODE = 0o700;
 
 /** What is held, however often. */
-const createHolds = (): Pick<Unpacker, 'hold'> & { readonly has: (chainId: string) => boolean } => {
+const createHolds = () => {
   const held = new Map<string, number>();
   return {
-    has: (chainId) => held.has(chainId),
-    hold: (chainIds) => {
+    has: (chainId: string): boolean => held.has(chainId),
+    hold: (chainIds: readonly string[]): (() => void) => {
       for (const chainId of chainIds) held.set(chainId, (held.get(chainId) ?? 0) + 1);
       return () => {
         for (const chainId of chainIds) {
@@ -71,7 +71,7 @@ const SMALL_BYTES = 32 * 1024 * 1024;
 /** Those up to here take less than the 60 ms and more that pass until a process has started. */
 const QUICK_BYTES = 2 * 1024 * 1024;
 
-const placeOf = ({ layer: { chainId, sizeBytes }, below }: WantedLayer): ChainPlace => ({
+const placeOf = ({ layer: { chainId, sizeBytes }, below }: Omit<WantedLayer, 'whole'>): ChainPlace => ({
   chainId,
   below,
   isQuick: sizeBytes <= QUICK_BYTES,
@@ -197,20 +197,30 @@ export const createUnpacker = (options: {
     }
   };
 
+  const hold: Unpacker['hold'] = (layers) => {
+    const chainIds = layers.map(({ chainId }) => chainId);
+    const release = held.hold(chainIds);
+    const forget = turns.await(layers.map((layer, index) => placeOf({ layer, below: chainIds.slice(0, index) })));
+    return () => {
+      forget();
+      release();
+    };
+  };
+
   const unpackNow = async (
     wanted: WantedLayer,
+    place: ChainPlace,
     signal: AbortSignal,
     onProgress: (bytesDone: number) => void,
   ): Promise<void> => {
     const { layer, whole } = wanted;
-    const { chainId } = layer;
-    await whenGone(chainId);
-    if (await places.isUnpacked(chainId)) return;
-    const place = placeOf(wanted);
+    await whenGone(place.chainId);
+    if (await places.isUnpacked(place.chainId)) return;
     const isSmall = layer.sizeBytes <= SMALL_BYTES;
     // One more than there are processors would only take these from those that have whole blobs to unpack.
     const isRoom =
-      underWay.count() < arrivingMax && !(isSmall && (underWay.isBelow(place) || processes.isBelow(place)));
+      underWay.count() < arrivingMax &&
+      !(isSmall && (underWay.isBelow(place) || processes.isBelow(place) || turns.waitsForBelow(place)));
     if (whole !== null && isRoom)
       if (await underWay.during(place, () => unpackArriving(wanted, whole, signal, onProgress))) return;
     const forget = isSmall ? processes.await(place) : null;
@@ -225,11 +235,14 @@ export const createUnpacker = (options: {
   };
 
   return {
-    ...{ expect: processes.expect, active, hold: held.hold },
+    ...{ expect: processes.expect, active, hold },
     unpack: (wanted, signal, onProgress) => {
       // Images may name different blobs for one layer.
       const asked = { key: wanted.layer.chainId, way: wanted.layer.digest };
-      return shared(asked, signal, (sharedSignal) => unpackNow(wanted, sharedSignal, onProgress));
+      const place = placeOf(wanted);
+      return shared(asked, signal, (sharedSignal) =>
+        unpackNow(wanted, place, sharedSignal, onProgress).finally(() => turns.forget(place)),
+      );
     },
     takeAway,
   };
