@@ -1,6 +1,7 @@
 /**
  * What the image store takes of its file system. Counted once in the background after a start and kept up to date by
- * what is added and removed; asking costs nothing. Layers carry notes of their size, so nothing large is ever walked.
+ * what is added and removed; asking costs nothing. Layers carry notes of their size, so nothing large is ever walked, and
+ * what has a name stays what it is, so nothing is looked at twice: a pull costs what it brings, however much is there.
  */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -28,8 +29,6 @@ export interface StoredContent {
 }
 
 interface Inventory extends StoredContent {
-  readonly usedBytes: number;
-  readonly inodesUsed: number;
   /** Directories among the snapshots that are none. */
   readonly damaged: readonly string[];
 }
@@ -45,40 +44,71 @@ const visitAll = async <T>(names: readonly string[], visit: (name: string) => Pr
   return results;
 };
 
+const noteOf = (layout: ImageLayout, name: string): Promise<SnapshotInfo | null> =>
+  readSnapshotInfo(join(layout.snapshots, name));
+
 /** Everything whole that is in the store. */
 export const takeInventory = async (layout: ImageLayout): Promise<Inventory> => {
-  const sizeOf = async (name: string): Promise<number> => {
-    try {
-      return (await stat(join(layout.blobs, name))).size;
-    } catch (error) {
-      if (errorCodeOf(error) === 'ENOENT') return 0;
-      throw error;
-    }
-  };
   const blobNames = await namesIn(layout.blobs);
-  const blobSizes = await visitAll(blobNames, sizeOf);
   const snapshotNames = await namesIn(layout.snapshots);
-  const notes = await visitAll(snapshotNames, (name) => readSnapshotInfo(join(layout.snapshots, name)));
-  const snapshots = notes.filter((note): note is SnapshotInfo => note !== null);
-  const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
+  const notes = await visitAll(snapshotNames, (name) => noteOf(layout, name));
   return {
     blobs: blobNames.map(digestOfHex),
-    chainIds: snapshots.map(({ chainId }) => chainId),
+    chainIds: notes.flatMap((note) => note?.chainId ?? []),
     damaged: snapshotNames.filter((_, index) => notes[index] === null),
-    usedBytes: sum(blobSizes) + sum(snapshots.map(({ usedBytes }) => usedBytes)),
-    inodesUsed: blobNames.length + sum(snapshots.map(({ inodesUsed }) => inodesUsed)),
+  };
+};
+
+type Room = Pick<ImageFsUsage, 'usedBytes' | 'inodesUsed'>;
+
+/** What is in a directory takes together. `roomOf`: null for what is not whole, or not any more: it is asked for again. */
+const createCount = (directory: string, roomOf: (name: string) => Promise<Room | null>) => {
+  const known = new Map<string, Room>();
+  return async (): Promise<Room> => {
+    const names = new Set(await namesIn(directory));
+    for (const name of known.keys()) if (!names.has(name)) known.delete(name);
+    await visitAll(
+      [...names].filter((name) => !known.has(name)),
+      async (name) => {
+        const room = await roomOf(name);
+        if (room !== null) known.set(name, room);
+      },
+    );
+    const total = { usedBytes: 0, inodesUsed: 0 };
+    for (const { usedBytes, inodesUsed } of known.values()) {
+      total.usedBytes += usedBytes;
+      total.inodesUsed += inodesUsed;
+    }
+    return total;
   };
 };
 
 export const createImageUsage = (layout: ImageLayout): ImageUsage => {
+  const countBlobs = createCount(layout.blobs, async (name) => {
+    try {
+      return { usedBytes: (await stat(join(layout.blobs, name))).size, inodesUsed: 1 };
+    } catch (error) {
+      if (errorCodeOf(error) === 'ENOENT') return null;
+      throw error;
+    }
+  });
+  const countLayers = createCount(layout.snapshots, async (name) => {
+    const note = await noteOf(layout, name);
+    return note === null ? null : { usedBytes: note.usedBytes, inodesUsed: note.inodesUsed };
+  });
   let current: ImageFsUsage = { usedBytes: 0, inodesUsed: 0, countedAtMs: Date.now() };
   let counting: Promise<void> | null = null;
   let next: Promise<void> | null = null;
 
   const count = async (): Promise<void> => {
     const countedAtMs = Date.now();
-    const { usedBytes, inodesUsed } = await takeInventory(layout);
-    current = { usedBytes, inodesUsed, countedAtMs };
+    const blobs = await countBlobs();
+    const layers = await countLayers();
+    current = {
+      usedBytes: blobs.usedBytes + layers.usedBytes,
+      inodesUsed: blobs.inodesUsed + layers.inodesUsed,
+      countedAtMs,
+    };
   };
 
   const begin = (): Promise<void> => {
