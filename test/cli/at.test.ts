@@ -213,6 +213,9 @@ describe('at', () => {
       // The image and the container.
       assert.equal((await said('diff', '1', last, '--image', chosen)).length, 2 * count, chosen);
     }
+    const inViews =
+      "SELECT (SELECT image FROM containers) AS container, image FROM calls WHERE method = 'CreateContainer'";
+    assert.deepEqual(await said('sql', inViews), [{ container: image, image }]);
   });
 
   test('diff: the same moment twice differs in nothing, and a table names each field', async () => {

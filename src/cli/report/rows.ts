@@ -66,7 +66,7 @@ const readPods = (queries: Queries): Map<string, PodThing> => {
 
 const CONTAINERS = `
   SELECT seq, at, id, name, attempt, pod_id, labels, image, image_id, reason, exit_status, failure,
-    (SELECT body ->> '$.config.image.userSpecifiedImage' FROM records WHERE records.seq = containers.seq)
+    (SELECT body ->> '$.config.image.image' FROM records WHERE records.seq = containers.seq)
   FROM containers ORDER BY seq`;
 
 /**
@@ -79,7 +79,7 @@ export const readThings = (queries: Queries): Things => {
   const restarts: Restart[] = [];
   const newest = new Map<string, { readonly reason: string | null; readonly exitStatus: number | null }>();
   for (const row of queries.ask(CONTAINERS).rows) {
-    const [seq, at, id, name, attempt, podId, labels, image, imageId, reason, exitStatus, failure, named] = row;
+    const [seq, at, id, name, attempt, podId, labels, image, imageId, reason, exitStatus, failure, given] = row;
     const container: ContainerThing = {
       kind: 'container',
       id: textOf(id) ?? '',
@@ -87,7 +87,7 @@ export const readThings = (queries: Queries): Things => {
       labels: labelsOf(labels),
       pod: pods.get(textOf(podId) ?? '') ?? null,
       imageId: textOf(imageId) ?? '',
-      images: imagesAskedFor({ image: textOf(image) ?? '', userSpecifiedImage: textOf(named) ?? '' }),
+      images: imagesAskedFor({ image: textOf(given) ?? '', userSpecifiedImage: textOf(image) ?? '' }),
       present: true,
     };
     containers.set(container.id, container);
