@@ -26,8 +26,9 @@ import { taskOptions } from './task-options.ts';
 type CreateTask = EffectOf<'CreateTask'>;
 type StartTask = EffectOf<'StartTask'>;
 
+/** One that is gone has no start; one that could not be looked at must not be taken for it, or a restart finds its task dead. */
 const processOf = async (pid: number): Promise<LaunchedTask> => {
-  const stat = await readProcessStat(pid).catch(() => null);
+  const stat = await readProcessStat(pid);
   return { pid, startTicks: stat?.startTicks ?? '0' };
 };
 
@@ -153,7 +154,7 @@ const create = async (context: ShimContext, effect: CreateTask): Promise<Created
     const makeMapped = (): Promise<number> => joining.during(() => whileMapped(context, mapped, make));
     const pid = known?.pid ?? (await inTurn(context, effect, makeMapped));
     await Promise.all([reading, isStarted ? undefined : markWaiting(context, effect)]);
-    return { live, process: launched(context, live, pid, bundlePath), isStarted, startsHere: alone };
+    return { live, process: await launched(context, live, pid, bundlePath), isStarted, startsHere: alone };
   } catch (error) {
     await reading.catch(() => undefined);
     await undo(context, client, live);
@@ -164,7 +165,7 @@ const create = async (context: ShimContext, effect: CreateTask): Promise<Created
 export const createTask = async (context: ShimContext, effect: CreateTask): Promise<EffectResults['CreateTask']> => {
   const created = await create(context, effect);
   context.created.set(effect.containerId, created);
-  return { task: (await created.process) ?? { pid: 0, startTicks: '0' } };
+  return { task: created.process ?? { pid: 0, startTicks: '0' } };
 };
 
 /** Holds the memory of the container, which is in use now. What can't be removed here goes with the container. */
@@ -185,12 +186,12 @@ export const startTask = async (context: ShimContext, effect: StartTask): Promis
   const client = await shims.clientOf(podSandboxId);
   const start = (): Promise<{ readonly pid: number }> =>
     client.start({ id: containerId, execId: WHOLE_TASK }, timings.launchMs);
-  const restore = async (): Promise<Promise<LaunchedTask>> => {
+  const restore = async (): Promise<LaunchedTask> => {
     const { pid } = await whileMapped(context, restored?.mapped, start);
     return launched(context, live, knownPid(pid, effect), bundlePath);
   };
   try {
-    const task = await (known ?? restore());
+    const task = known ?? (await restore());
     const isLeftToStart = !isStarted && known !== null;
     if (isLeftToStart && !((await alone) && (await startInit(context, effect, task)))) await start();
     if (isSignalledHere(effect.handler)) live.signalHere(task);

@@ -50,8 +50,8 @@ export interface LiveTask {
 /** A task that its shim has created. */
 export interface CreatedTask {
   readonly live: LiveTask;
-  /** Reads of it run beside the start; null where it has no process before that. */
-  readonly process: Promise<LaunchedTask> | null;
+  /** null where it has none before the start. */
+  readonly process: LaunchedTask | null;
   readonly isStarted: boolean;
   /** Nothing is to be done at its start but to let its process go; never rejects. */
   readonly startsHere: Promise<boolean>;
