@@ -54,13 +54,13 @@ export const MediaType = {
   dockerManifest: 'application/vnd.docker.distribution.manifest.v2+json',
   dockerConfig: 'application/vnd.docker.container.image.v1+json',
   dockerTar: 'application/vnd.docker.image.rootfs.diff.tar',
+  octets: 'application/octet-stream',
 } as const;
 
 const indexTypes: ReadonlySet<string> = new Set([MediaType.ociIndex, MediaType.dockerIndex]);
 const manifestTypes: ReadonlySet<string> = new Set([MediaType.ociManifest, MediaType.dockerManifest]);
-/** What configs of old images are called by some manifests (docker/distribution issue 1622); one of something else does not parse. */
-const UNTOLD_TYPE = 'application/octet-stream';
-const configTypes: ReadonlySet<string> = new Set([MediaType.ociConfig, MediaType.dockerConfig, UNTOLD_TYPE]);
+/** Octets is what some manifests call the configs of old images (docker/distribution issue 1622); one of something else does not parse. */
+const configTypes: ReadonlySet<string> = new Set([MediaType.ociConfig, MediaType.dockerConfig, MediaType.octets]);
 const schema1Types: ReadonlySet<string> = new Set([
   'application/vnd.docker.distribution.manifest.v1+json',
   'application/vnd.docker.distribution.manifest.v1+prettyjws',

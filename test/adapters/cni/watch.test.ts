@@ -145,14 +145,17 @@ describe('the watch on CNI configurations', { timeout: 60_000 }, () => {
     await until('d 1');
   });
 
+  /** What is deleted, and the name of the network that is there when it was made again. */
+  const goneInTurn = [
+    ['etc/cni/net.d', 'b'],
+    ['etc/cni', 'c'],
+    ['etc', 'd'],
+  ] as const;
+
   it('follows a directory that is deleted and made again', async (t) => {
     const { dir, until } = await watchDir(t, (top) => makeConfDir(top, 'a'));
     await until('a 1');
-    for (const [gone, name] of [
-      ['etc/cni/net.d', 'b'],
-      ['etc/cni', 'c'],
-      ['etc', 'd'],
-    ] as const) {
+    for (const [gone, name] of goneInTurn) {
       await rm(join(dir, gone), { recursive: true });
       await until('none');
       await makeConfDir(dir, name);
@@ -163,11 +166,7 @@ describe('the watch on CNI configurations', { timeout: 60_000 }, () => {
   it('follows a directory that is deleted and made again at once, with the same inode where the file system does that', async (t) => {
     const { dir, confDir, until } = await watchDir(t, (top) => makeConfDir(top, 'a'));
     await until('a 1');
-    for (const [gone, name] of [
-      ['etc/cni/net.d', 'b'],
-      ['etc/cni', 'c'],
-      ['etc', 'd'],
-    ] as const) {
+    for (const [gone, name] of goneInTurn) {
       rmSync(join(dir, gone), { recursive: true });
       mkdirSync(confDir, { recursive: true });
       await until('none');

@@ -4,10 +4,10 @@
  * verified. Must not write to the disk: blobs are handed on piece by piece.
  */
 import type { ImageReference } from '../../../domain/image/reference.ts';
-import type { Descriptor } from '../documents.ts';
+import { type Descriptor, MediaType } from '../documents.ts';
 import type { RegistryCredentials } from '../types.ts';
 import type { BlobSink } from './blob.ts';
-import { createDocumentsAt, type FetchedDocument, OCTETS, type ResolvedReference } from './documents-at.ts';
+import { createDocumentsAt, type FetchedDocument, type ResolvedReference } from './documents-at.ts';
 import { createEndpointClient } from './endpoint.ts';
 import type { HostCapability } from './hosts-file.ts';
 import { type Endpoint, isLoopback } from './hosts.ts';
@@ -62,7 +62,7 @@ export const createRegistry = (options: {
     range: Record<string, string>,
     signal: AbortSignal,
   ): Promise<HttpResponse> => {
-    const publicHeaders = { accept: OCTETS, ...range };
+    const publicHeaders = { accept: MediaType.octets, ...range };
     if (server.kind === 'endpoint') return client.ask(server.endpoint, { method: 'GET', url, publicHeaders }, signal);
     const tls = { ca: [], clientPairs: [], skipVerify: false };
     const isNamedFromAfar = !isLoopback(reference.host);

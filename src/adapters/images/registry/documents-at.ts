@@ -4,7 +4,7 @@
  */
 import { isDigest } from '../../../domain/image/reference.ts';
 import { sha256Of } from '../chain-ids.ts';
-import { acceptedDocuments, type Descriptor, DOCUMENT_BYTES_MAX } from '../documents.ts';
+import { acceptedDocuments, type Descriptor, DOCUMENT_BYTES_MAX, MediaType } from '../documents.ts';
 import type { EndpointClient } from './endpoint.ts';
 import { failureOf, isRetryable, wrongDigest } from './failures.ts';
 import type { Endpoint } from './hosts.ts';
@@ -41,7 +41,6 @@ export interface DocumentsAt {
   readonly readConfig: (endpoint: Endpoint, descriptor: Descriptor, signal: AbortSignal) => Promise<Buffer>;
 }
 
-export const OCTETS = 'application/octet-stream';
 const publicHeaders = { accept: acceptedDocuments };
 
 export const createDocumentsAt = ({ urlAt, ask }: EndpointClient): DocumentsAt => {
@@ -78,7 +77,7 @@ export const createDocumentsAt = ({ urlAt, ask }: EndpointClient): DocumentsAt =
     },
     readConfig: async (endpoint, { digest }, signal) => {
       const url = urlAt(endpoint, 'blobs', digest);
-      const response = await ask(endpoint, { method: 'GET', url, publicHeaders: { accept: OCTETS } }, signal);
+      const response = await ask(endpoint, { method: 'GET', url, publicHeaders: { accept: MediaType.octets } }, signal);
       if (response.status !== 200) throw await failureOf(response, url);
       const bytes = await readWhole(response, DOCUMENT_BYTES_MAX, `the config at ${shownUrl(url)}`);
       const actual = sha256Of(bytes);

@@ -77,11 +77,12 @@ const placeOf = ({ layer: { chainId, sizeBytes }, below }: Omit<WantedLayer, 'wh
   isQuick: sizeBytes <= QUICK_BYTES,
 });
 
-const sourceOf = (layout: ImageLayout, wanted: WantedLayer) => {
-  const { digest, diffId } = wanted.layer;
-  const archive = { archivePath: blobPath(layout, digest), name: `Layer ${digest}`, form: 'layer' } as const;
-  return { ...archive, diffId, place: placeOf(wanted) };
-};
+interface PlacedLayer extends WantedLayer {
+  readonly place: ChainPlace;
+}
+
+const sourceOf = (layout: ImageLayout, { layer: { digest, diffId }, place }: PlacedLayer) =>
+  ({ archivePath: blobPath(layout, digest), name: `Layer ${digest}`, form: 'layer', diffId, place }) as const;
 
 /** Until all has arrived the download is what there is to tell of. */
 const toldOnce = (whole: Promise<void>, onProgress: (bytesDone: number) => void) => {
@@ -117,7 +118,7 @@ const createFilling = (layout: ImageLayout, trees: Trees, { whenUnpacked, putInP
 
   /** Has `fill` unpack the layer into a directory of its own, and puts it in place; it is gone when that fails. */
   const unpackInto = async (
-    wanted: WantedLayer,
+    wanted: PlacedLayer,
     signal: AbortSignal,
     fill: (run: Omit<UnpackerRun, 'signal' | 'onProgress'> & { readonly place: ChainPlace }) => Promise<Unpacked>,
   ): Promise<void> => {
@@ -173,7 +174,7 @@ export const createUnpacker = (options: {
    * bytes that nobody has vouched for yet nothing is to be learnt, and the layer is unpacked when they are whole.
    */
   const unpackArriving = async (
-    wanted: WantedLayer,
+    wanted: PlacedLayer,
     whole: Promise<void>,
     signal: AbortSignal,
     onProgress: (bytesDone: number) => void,
@@ -208,12 +209,11 @@ export const createUnpacker = (options: {
   };
 
   const unpackNow = async (
-    wanted: WantedLayer,
-    place: ChainPlace,
+    wanted: PlacedLayer,
     signal: AbortSignal,
     onProgress: (bytesDone: number) => void,
   ): Promise<void> => {
-    const { layer, whole } = wanted;
+    const { layer, whole, place } = wanted;
     await whenGone(place.chainId);
     if (await places.isUnpacked(place.chainId)) return;
     const isSmall = layer.sizeBytes <= SMALL_BYTES;
@@ -239,9 +239,9 @@ export const createUnpacker = (options: {
     unpack: (wanted, signal, onProgress) => {
       // Images may name different blobs for one layer.
       const asked = { key: wanted.layer.chainId, way: wanted.layer.digest };
-      const place = placeOf(wanted);
+      const placed = { ...wanted, place: placeOf(wanted) };
       return shared(asked, signal, (sharedSignal) =>
-        unpackNow(wanted, place, sharedSignal, onProgress).finally(() => turns.forget(place)),
+        unpackNow(placed, sharedSignal, onProgress).finally(() => turns.forget(placed.place)),
       );
     },
     takeAway,
