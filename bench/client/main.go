@@ -10,6 +10,7 @@
 //	fill       runs pods and leaves them
 //	dense      the same, while it asks for all containers every 20 ms
 //	again      stops the pods that fill left, and makes each anew
+//	kubelet    asks what a kubelet asks all day, for -seconds, and runs -count probes by exec meanwhile
 //	rates      asks for lists and statuses for -seconds each, from -parallel callers
 //	await      says "ready", then waits until ListContainers answers with every container id of the file -ids
 //	streams    runs -count sessions of exec and forwarded connections, then moves -bytes out of one, into one, and forwarded
@@ -91,6 +92,7 @@ func run(ctx context.Context, command string, o options) (result, error) {
 		"exits":      c.exits,
 		"dense":      c.dense,
 		"streams":    c.streams,
+		"kubelet":    c.kubelet,
 		"rates":      c.rates,
 		"clean":      c.clean,
 	}
@@ -107,9 +109,9 @@ func parse() (options, string, error) {
 	flag.StringVar(&o.image, "image", "", "image of the containers")
 	flag.StringVar(&o.cgroupParent, "cgroup-parent", "", "cgroup that all pods are in")
 	flag.StringVar(&o.logDir, "log-dir", os.TempDir(), "directory of the pods' log directories")
-	flag.IntVar(&o.count, "count", 20, "pods, or commands of exec")
+	flag.IntVar(&o.count, "count", 20, "pods, commands of exec, or probes of kubelet")
 	flag.IntVar(&o.parallel, "parallel", 1, "how many at a time")
-	flag.Float64Var(&o.seconds, "seconds", 2, "duration of each of rates' measurements")
+	flag.Float64Var(&o.seconds, "seconds", 2, "duration of kubelet, and of each of rates' measurements")
 	flag.IntVar(&o.lineBytes, "line-bytes", 80, "length of a line of logs, with its newline")
 	flag.Int64Var(&o.bytes, "bytes", 1<<26, "what each container of logs writes, and streams moves")
 	flag.StringVar(&o.idsFile, "ids", "", "file with a JSON array of container ids, for await")

@@ -39,6 +39,7 @@ export type ClientCommand =
   | 'again'
   | 'dense'
   | 'rates'
+  | 'kubelet'
   | 'exits'
   | 'await'
   | 'clean';

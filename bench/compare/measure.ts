@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StagedBoot } from '../../test/support/staged-boot.ts';
 import { idlePercent, memoryAtRest, REST_MS } from './at-rest.ts';
+import { KUBELET_SECONDS, PROBES_PER_SECOND, processorPercent, workFigures } from './at-work.ts';
 import { type ClientCommand, type ClientFlags, type ClientResult, runClient, type Target } from './client.ts';
 import { measureDensity } from './density.ts';
 import { measureImages } from './images.ts';
@@ -23,6 +24,7 @@ export const usualPhases = ['serial', 'parallel', 'exec', 'streams', 'logs', 'me
 /** Long ones, which are measured only when they are named. */
 export const longPhases = [
   'idle',
+  'kubelet',
   'loop',
   'lives',
   'exits',
@@ -37,7 +39,7 @@ export const phaseNames = [...usualPhases, ...longPhases] as const;
 export type PhaseName = (typeof phaseNames)[number];
 export const pullPhases: readonly PhaseName[] = ['pulls', 'pullsBusy'];
 /** They need the pods of `loaded`. */
-const loadedPhases: readonly PhaseName[] = ['memory', 'rates', 'restart', 'idle', 'loop', 'lives'];
+const loadedPhases: readonly PhaseName[] = ['memory', 'rates', 'restart', 'idle', 'kubelet', 'loop', 'lives'];
 
 export interface Plan {
   readonly phases: readonly PhaseName[];
@@ -155,6 +157,21 @@ const measureIdle = async (runtime: Runtime, { signal }: Bench): Promise<Measure
   errors: [],
   raw: {},
 });
+
+/** First what a kubelet asks, then the same with probes: what these cost is the difference. */
+const measureKubelet = async (runtime: Runtime, bench: Bench): Promise<Measured> => {
+  const asking = (count: number) =>
+    processorPercent(runtime.pid(), runtime.dirs, () =>
+      callClient(runtime, bench, 'kubelet', { count, seconds: KUBELET_SECONDS }),
+    );
+  const asked = await asking(0);
+  const probed = await asking(PROBES_PER_SECOND * KUBELET_SECONDS);
+  return {
+    figures: workFigures(asked, probed),
+    errors: [...(asked.result.errors ?? []), ...(probed.result.errors ?? [])],
+    raw: { asked, probed },
+  };
+};
 
 /** Pods come and go beside those that stay; what they leave behind is what there is more after the round. */
 const measureLives = async (runtime: Runtime, bench: Bench, { lives }: Plan): Promise<Measured> => {
@@ -294,6 +311,8 @@ const measure = async (
       return measureRestart(runtime, bench, loadedIds);
     case 'idle':
       return measureIdle(runtime, bench);
+    case 'kubelet':
+      return measureKubelet(runtime, bench);
     case 'loop':
       return measureLoop(runtime, bench, plan);
     case 'lives':

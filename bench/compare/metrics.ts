@@ -94,6 +94,16 @@ export const metrics = {
     better: 'less',
     goal: noMoreThan(0.1, '% of a processor'),
   },
+  kubeletPercent: { name: 'what a kubelet asks all day', unit: '% of a processor', better: 'less', goal: ahead(1) },
+  kubeletList: duration('ListContainers meanwhile'),
+  kubeletStats: duration('ListContainerStats meanwhile'),
+  probesPercent: {
+    name: 'the same with 5 probes by exec a second',
+    unit: '% of a processor',
+    better: 'less',
+    goal: ahead(1),
+  },
+  probesExec: duration('a probe by ExecSync meanwhile'),
   loopDelay: {
     name: 'event loop, 8 pod lives at once, delay p99.9',
     unit: 'ms',
