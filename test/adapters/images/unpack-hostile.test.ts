@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib';
 import { chainIdsOf } from '../../../src/adapters/images/chain-ids.ts';
 import { blobPath, layerDir } from '../../../src/adapters/images/layout.ts';
 import type { ImageLimits } from '../../../src/adapters/images/types.ts';
-import type { Failure } from '../../../src/domain/model/errors.ts';
+import { type Failure, FailureError } from '../../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../../support/cleanup.ts';
 import { sha256 } from '../../support/images/build.ts';
 import { failureOf } from '../../support/images/store.ts';
@@ -203,6 +203,23 @@ describe('C17: hostile layers', { timeout: 60_000 }, () => {
       await refused(many, /longer to unpack than is allowed/, { unpackTimeoutMs });
     const failure = await refused(many, /too full/, { reservedBytes: Number.MAX_SAFE_INTEGER });
     assert.equal(failure.reason, 'DiskFull');
+  });
+
+  it('tells attributes that the file system has no room for from a full disk', async () => {
+    const pax = { 'SCHILY.xattr.user.a': 'v'.repeat(60_000) };
+    const outcome = await workshop.unpack(tar([{ path: 'f', pax }])).then(
+      () => null,
+      (error: unknown) => error,
+    );
+    // ext4 has some 4 KiB for all attributes of a file; others take as much.
+    if (outcome !== null) {
+      assert.ok(outcome instanceof FailureError);
+      assert.equal(outcome.failure.reason, 'ImageInvalid');
+      assert.match(
+        outcome.failure.message,
+        /"f" has an extended attribute \(user\.a, 60000 bytes\) that .* cannot hold/,
+      );
+    }
   });
 
   it('stops at what a small blob unpacks to', async () => {

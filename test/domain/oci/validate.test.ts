@@ -101,6 +101,10 @@ const containerRefusals: readonly (readonly [ContainerConfig, ...Case])[] = [
   [{ command: ['a\0b'] }, 'command'],
   [{ args: ['\0'] }, 'args'],
   [{ workingDir: 'relative' }, 'working_dir'],
+  [
+    { linux: { resources: { memoryLimitInBytes: '64000000', memorySwapLimitInBytes: '32000000' } } },
+    'linux.resources.memory_swap_limit_in_bytes',
+  ],
   [{ workingDir: '/a\nb' }, 'working_dir'],
   [{ logPath: '/abs' }, 'log_path'],
   [{ logPath: 'a/../../b' }, 'log_path'],

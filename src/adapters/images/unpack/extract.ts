@@ -61,6 +61,12 @@ const AUFS_PREFIX = '.wh..wh.';
 const isOpaqueMark = (name: string, value: Uint8Array): boolean =>
   name === 'trusted.overlay.opaque' && value[0] === 'y'.charCodeAt(0);
 
+const tooLargeXattr = (path: string, name: string, { length }: Uint8Array): FailureError =>
+  new FailureError(
+    'ImageInvalid',
+    `${shownPath(path)} has an extended attribute (${name}, ${length} bytes) that the file system of images cannot hold.`,
+  );
+
 /** -1 as an unsigned number means "leave it" to chown(2). */
 const ID_MAX = 0xffff_fffe;
 const PERMISSIONS = 0o777;
@@ -93,15 +99,20 @@ const createTally = (limits: ExtractLimits) => {
     usedBytes += Math.ceil(sizeBytes / DISK_BLOCK_BYTES) * DISK_BLOCK_BYTES;
   };
 
-  const checkSpace = (): void => {
+  const hasSpace = (): boolean => {
     const { bavail, bsize } = statfsSync('.');
-    if (bavail * bsize < limits.reservedBytes) {
+    return bavail * bsize >= limits.reservedBytes;
+  };
+
+  const checkSpace = (): void => {
+    if (!hasSpace()) {
       throw new FailureError('DiskFull', `The disk is too full to unpack it: make room and ${again}.`);
     }
   };
 
   return {
     count,
+    hasSpace,
     takeEntry: (entry: TarEntry): void => {
       entries += 1;
       bytes += entry.sizeBytes;
@@ -125,7 +136,7 @@ const createTally = (limits: ExtractLimits) => {
 type Tally = ReturnType<typeof createTally>;
 
 /** The directories of the tree and what is known of them; what is in the way of something else goes. */
-const createTree = (form: ExtractLimits['form'], count: Tally['count']) => {
+const createTree = (form: ExtractLimits['form'], { count, hasSpace }: Pick<Tally, 'count' | 'hasSpace'>) => {
   const described = new Map<string, TarEntry>();
   const implied = new Set<string>(['']);
   const opaque = new Set<string>();
@@ -141,6 +152,8 @@ const createTree = (form: ExtractLimits['form'], count: Tally['count']) => {
       } catch (error) {
         // Not every file system has every attribute, and only files and directories have user.* ones.
         const code = errorCodeOf(error);
+        // ext4 says of attributes that do not fit beside each other what it says of a full disk.
+        if (code === 'ENOSPC' && hasSpace()) throw tooLargeXattr(path, name, value);
         if (code !== 'ENOTSUP' && !(code === 'EPERM' && name.startsWith('user.'))) throw error;
       }
     }
@@ -321,7 +334,7 @@ const createMakers = (form: ExtractLimits['form'], tree: Tree, { count }: Tally)
 export const createExtractor = (limits: ExtractLimits): Extractor => {
   const { form } = limits;
   const tally = createTally(limits);
-  const tree = createTree(form, tally.count);
+  const tree = createTree(form, tally);
   const { directories, makeDirectory } = tree;
   const { makeFile, finishFile, write, skip } = createFiles(tree, tally);
   const { makeSymbolicLink, makeHardLink, makeNode, takeMarker } = createMakers(form, tree, tally);
