@@ -156,7 +156,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
   found.diskNews.record(running.observe);
   begun.resolve();
   // Plugins that are launched are there before anybody can call.
-  if (nri !== null) await startNri({ plugins: nri, observe, submit, changes: view, log });
+  if (nri !== null) await startNri({ plugins: nri, observe, submit, view, log });
   // The network of the last life is in the journal, so pods need not wait for it to be read again.
   const networkRead = cni.start();
   if (lacksNetwork(state)) await networkRead;

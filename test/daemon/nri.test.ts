@@ -1,9 +1,16 @@
-/** What an NRI plugin wants without having been asked: each update is submitted for itself, and what failed is told. */
+/**
+ * What an NRI plugin wants without having been asked: each update is submitted for itself, and what failed is told. What it
+ * wants beside what it was asked about comes of that only where nobody refuses it.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { NEVER } from 'rxjs';
+import { from, NEVER, toArray, firstValueFrom } from 'rxjs';
 import type { NriPlugins, TakeNriUpdates } from '../../src/adapters/nri/plugins.ts';
 import { startNri } from '../../src/daemon/nri.ts';
+import { wishesOf } from '../../src/daemon/nri-wishes.ts';
+import type { PluginAnswer } from '../../src/domain/model/nri-plugins.ts';
+import { containerStream } from '../../src/domain/model/records.ts';
+import { initialState } from '../../src/domain/model/state.ts';
 import type { SubmitCall } from '../../src/engine/ports.ts';
 import { ContainerUpdate } from '../../src/wire/nri/api.ts';
 
@@ -32,7 +39,7 @@ test('an update that can not be is refused alone, and told as failed unless it m
     plugins,
     submit,
     observe: async () => undefined,
-    changes: { recordsOf: () => NEVER },
+    view: { state: initialState(), recordsOf: () => NEVER },
     log: { warn: (about: unknown) => warnings.push(about) } as never,
   });
   const take = await taken.promise;
@@ -42,4 +49,26 @@ test('an update that can not be is refused alone, and told as failed unless it m
   assert.deepEqual(failed, [wanted[2], wanted[3]]);
   assert.equal(warnings.length, 3);
   assert.match(JSON.stringify(warnings), /update\[2\]\.container_id, which is empty/);
+});
+
+test('what is wanted of others beside a change of limits is dropped with the change, when a later plugin refuses that', async () => {
+  const evictions = [{ containerId: 'third', reason: 'room' }];
+  const updates = [{ containerId: 'asked' }, { containerId: 'other', resources: { pids: { limit: '7' } } }];
+  const first: PluginAnswer = {
+    plugin: '10-first',
+    durationNs: '1',
+    answer: { hook: 'UpdateContainer', updates, evictions },
+  };
+  const wishesBeside = async (later: Pick<PluginAnswer, 'answer' | 'failure'>): Promise<unknown> => {
+    const answers = [first, { plugin: '20-later', durationNs: '1', ...later }];
+    const record = { stream: containerStream('asked'), body: { kind: 'CallPlugins', result: { answers } } };
+    const wishes = wishesOf({ state: initialState(), recordsOf: () => from([record]) as never });
+    return firstValueFrom(wishes.pipe(toArray()));
+  };
+  assert.deepEqual(await wishesBeside({ failure: { kind: 'refused', message: 'no' } }), []);
+  assert.deepEqual(await wishesBeside({ failure: { kind: 'unanswered', message: 'late', isRequired: true } }), []);
+  assert.deepEqual(await wishesBeside({ failure: { kind: 'unanswered', message: 'late' } }), [
+    { plugin: '10-first', updates: [updates[1]], evictions: [] },
+    { plugin: '10-first', updates: [], evictions },
+  ]);
 });

@@ -9,7 +9,7 @@ import { sandboxStream } from '../../src/domain/model/records.ts';
 import { startScripted, type Told, toldIn } from '../adapters/nri/scripted-plugin.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { withCode } from '../support/failures.ts';
-import { recordsOf, stateOf } from '../support/journal.ts';
+import { callsAfter, headOf, recordsOf, stateOf } from '../support/journal.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { containerConfig, eventually, podConfig, removePod } from '../support/pods.ts';
 import { tempDir } from '../support/temp-dir.ts';
@@ -116,6 +116,44 @@ describe('validators of NRI', () => {
         (await readdir(places)).filter((name) => name !== podSandboxId),
         containers.map(({ id }) => id),
       );
+  });
+
+  test('what was wanted of others beside a container that one rejects is not done, and is once it agrees', async (t) => {
+    const { daemon } = node;
+    const containerId = await create('other');
+    const since = headOf(daemon);
+    const shares = (value: string) => ({ containerId, linux: { resources: { cpu: { shares: { value } } } } });
+    const evict = [{ containerId, reason: 'room for what is not made' }];
+    await startScripted(
+      t,
+      socket,
+      {
+        log: join(dir, 'moving'),
+        events: ['CreateContainer'],
+        acts: [
+          { hook: 'CreateContainer', container: 'refused', update: [shares('77')], evict },
+          { hook: 'CreateContainer', container: 'agreed', update: [shares('88')] },
+        ],
+      },
+      { index: '20', name: 'moving' },
+    );
+    await toldIn(t, join(dir, 'moving'), (told) => told.some(({ hook }) => hook === 'Synchronize'));
+    await assert.rejects(create('refused'), withCode(GrpcCode.FAILED_PRECONDITION));
+    await create('agreed');
+    const ofPlugins = async () =>
+      (await callsAfter(daemon, since)).flatMap(({ request, completed }) =>
+        request.method === 'UpdateContainerResources' || request.method === 'StopContainer'
+          ? [{ request, completed }]
+          : [],
+      );
+    const done = await eventually('what was wanted is done', async () => {
+      const calls = await ofPlugins();
+      return calls.length > 0 && calls.every(({ completed }) => completed !== null) && calls;
+    });
+    assert.deepEqual(
+      done.map(({ request }) => [request.method, 'resources' in request ? request.resources : null]),
+      [['UpdateContainerResources', { cpuShares: '88' }]],
+    );
   });
 
   test("scribe's own rejects what its configuration does not allow", async () => {

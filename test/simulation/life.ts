@@ -168,7 +168,9 @@ export function createLives(history: History, options: LivesOptions): Lives {
       digestOf,
     });
     const observe = plant?.observe?.(engine.observe) ?? engine.observe;
-    const nri = history.dimensions.pluginsAreThere ? startSimulatedNri(history, engine, () => life.dead) : null;
+    const nri = history.dimensions.pluginsAreThere
+      ? startSimulatedNri(history, engine, view.state, () => life.dead)
+      : null;
     const daemon: Daemon = {
       engine: { ...engine, observe },
       view,

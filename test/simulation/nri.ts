@@ -2,6 +2,7 @@
 import { filter, NEVER, Subject } from 'rxjs';
 import type { Sequenced } from '../../src/domain/model/records.ts';
 import type { NriUpdate } from '../../src/domain/model/nri-views.ts';
+import type { NodeState } from '../../src/domain/model/state.ts';
 import { startNri } from '../../src/daemon/nri.ts';
 import { updateToWire } from '../../src/adapters/nri/messages/to-wire.ts';
 import type { TakeNriUpdates } from '../../src/adapters/nri/plugins.ts';
@@ -23,6 +24,7 @@ const isEnd = (record: Sequenced): record is Ended => record.type === 'effect.en
 export function startSimulatedNri(
   history: History,
   engine: Pick<Engine, 'call' | 'observe'>,
+  state: Readonly<NodeState>,
   isDead: () => boolean,
 ): SimulatedNri {
   const { model, scheduler } = history;
@@ -53,7 +55,7 @@ export function startSimulatedNri(
       return reply;
     },
     // Of all records, those of this one type are asked for.
-    changes: { recordsOf: () => records.pipe(filter(isEnd)) as never },
+    view: { state, recordsOf: () => records.pipe(filter(isEnd)) as never },
     log: log as never,
   });
   return {
