@@ -25,6 +25,8 @@ import { redecided } from '../support/redecided.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 const MIB = 1024 * 1024;
+/** RLIM_INFINITY, as plugins in Go have it. */
+const UNLIMITED = { type: 'RLIMIT_CORE', hard: '18446744073709551615', soft: '18446744073709551615' };
 
 /** Of the pod: they tell the samples what to do in the container "sampled". */
 const annotations = {
@@ -51,6 +53,7 @@ describe('what NRI plugins change', () => {
   let podSandboxId: string;
   let sampled: string;
   let adjusted: string;
+  let run: (name: string) => Promise<string>;
 
   const launchSample = async (index: string, name: string): Promise<void> =>
     symlink(await goProgram(`nri-plugins/${name}`), join(dir, 'plugins', `${index}-${name}`));
@@ -163,7 +166,10 @@ describe('what NRI plugins change', () => {
     const log = join(dir, 'scripted');
     await startScripted(owner, join(dir, 'nri.sock'), {
       log,
-      acts: [{ hook: 'CreateContainer', container: 'adjusted', adjust: adjust() }],
+      acts: [
+        { hook: 'CreateContainer', container: 'adjusted', adjust: adjust() },
+        { hook: 'CreateContainer', container: 'unlimited', adjust: { rlimits: [UNLIMITED] } },
+      ],
     });
     await toldIn(owner, log, (told) => told.some(({ hook }) => hook === 'Synchronize'));
     await eventually('all plugins are there', async () => {
@@ -173,7 +179,7 @@ describe('what NRI plugins change', () => {
     const sandboxConfig = podConfig(daemon, 'adjusted', { ...ownPids, annotations });
     const { runtime } = daemon.cri;
     ({ podSandboxId } = await runtime.runPodSandbox({ config: sandboxConfig }));
-    const run = async (name: string): Promise<string> => {
+    run = async (name) => {
       const config = containerConfig(name, busyboxName, ['sleep', '1000'], {
         envs: ['TAKEN', 'REPLACED'].map((key) => ({ key, value: Buffer.from('by the client') })),
         annotations: { taken: 'by the client' },
@@ -275,6 +281,16 @@ describe('what NRI plugins change', () => {
   ];
   for (const [field, look, is] of seen)
     test(`${field} of an adjustment is there`, async () => assert.deepEqual(await look(), is));
+
+  test('a limit of a process that is none is none, also of commands and after a change of limits', async () => {
+    const containerId = await run('unlimited');
+    const limits = "grep 'core file' /proc/1/limits | tr -s ' '; ulimit -Sc; ulimit -Hc";
+    const none = 'Max core file size unlimited unlimited bytes \nunlimited\nunlimited';
+    assert.equal(await shellIn(containerId, limits), none);
+    await node.daemon.cri.runtime.updateContainerResources({ containerId, linux: { cpuShares: '300' } });
+    assert.equal(await shellIn(containerId, limits), none);
+    await node.daemon.cri.runtime.removeContainer({ containerId });
+  });
 
   test('C13: the journal is decided again to the specs that ran, with no plugin', async () => {
     const { daemon } = node;

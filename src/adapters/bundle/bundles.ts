@@ -6,6 +6,7 @@
 import { join } from 'node:path';
 import type { Bundle } from '../../domain/model/tasks.ts';
 import type { OciEnv, OciHook, OciSpec } from '../../domain/model/oci.ts';
+import { writtenRlimits } from '../../domain/oci/rlimits.ts';
 import type { Files } from '../../platform/linux/files.ts';
 import { filledArg, filledEnv } from './filled.ts';
 import type { SecretVault } from './secrets.ts';
@@ -22,7 +23,12 @@ const configOf = (spec: OciSpec, vault: Pick<SecretVault, 'fill'>): string => {
   const named = Object.entries(hooks ?? {}).map(([name, some]: [string, readonly OciHook[]]) => [name, some.map(hook)]);
   return JSON.stringify({
     ...spec,
-    process: { ...process, args: process.args.map((arg) => filledArg(arg, vault)), env: filledIn(process.env) },
+    process: {
+      ...process,
+      args: process.args.map((arg) => filledArg(arg, vault)),
+      env: filledIn(process.env),
+      ...(process.rlimits === undefined ? {} : { rlimits: writtenRlimits(process.rlimits) }),
+    },
     ...(hooks === undefined ? {} : { hooks: Object.fromEntries(named) as unknown }),
   });
 };

@@ -7,6 +7,7 @@ import * as z from 'zod';
 import type { EffectOf } from '../../domain/model/effects.ts';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { OciResources } from '../../domain/model/oci.ts';
+import { writtenRlimits } from '../../domain/oci/rlimits.ts';
 import { parseAs } from '../../platform/foreign-json.ts';
 import { type FileCalls, pooledCalls } from '../../platform/linux/file-calls.ts';
 import { writeFileWhole } from '../../platform/linux/files.ts';
@@ -20,7 +21,10 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 /** What others wrote into a part of the spec is kept as it is. */
 const partSchema = z.looseObject({}).optional().catch(undefined);
 const cgroupsPathSchema = z.string().max(CGROUPS_PATH_MAX);
-const specSchema = z.looseObject({ process: partSchema, linux: partSchema, hooks: partSchema });
+/** Their numbers go back as they were written, where the spec or its process is handed on. */
+const rlimitsSchema = z.array(z.looseObject({})).transform(writtenRlimits).optional().catch(undefined);
+const processSchema = z.looseObject({ rlimits: rlimitsSchema }).optional().catch(undefined);
+const specSchema = z.looseObject({ process: processSchema, linux: partSchema, hooks: partSchema });
 const pageSchema = z.object({ pageSize: z.string() });
 
 type Spec = z.output<typeof specSchema>;

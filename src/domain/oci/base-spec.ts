@@ -8,6 +8,7 @@ import { type JsonObject, type Read, shapes } from '../values/shape.ts';
 import { checkCapabilityNames } from './capabilities.ts';
 import { DEV } from './devices.ts';
 import { cleanPath, pathDepth } from './paths.ts';
+import { isNoRlimit, NO_RLIMIT } from './rlimits.ts';
 import type {
   OciDevice,
   OciDeviceCgroup,
@@ -86,8 +87,9 @@ type Values = ReturnType<typeof valuesOf>;
 const processReaders = ({ object, list, text, natural, lines, optional }: Values, bad: Bad) => {
   const rlimit: Read<OciRlimit> = (value, at) => {
     const fields = object(value, at, ['type', 'soft', 'hard']);
-    const soft = natural(fields['soft'], `${at}.soft`);
-    const hard = natural(fields['hard'], `${at}.hard`);
+    const limit: Read<number> = (one, name) => (isNoRlimit(one) ? NO_RLIMIT : natural(one, name));
+    const soft = limit(fields['soft'], `${at}.soft`);
+    const hard = limit(fields['hard'], `${at}.hard`);
     if (soft > hard) bad(`${at}.soft is ${soft}, more than ${at}.hard`);
     return { type: text(fields['type'], `${at}.type`, /^RLIMIT_[A-Z]+$/, 'like RLIMIT_NOFILE'), soft, hard };
   };

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { parseBaseSpec } from '../../../src/domain/oci/base-spec.ts';
+import { writtenRlimits } from '../../../src/domain/oci/rlimits.ts';
 import type { BaseSpec } from '../../../src/domain/model/base-spec.ts';
 import { buildContainer, imageConfig, privilegedPod, settings, withContext } from './support.ts';
 
@@ -52,6 +53,15 @@ const printed = {
 
 describe('a base spec', () => {
   const spec = buildContainer({ linux: { resources: { memoryLimitInBytes: '5000' } } }, over(printed));
+
+  it('may say that a limit of a process is none, as the kernel does', () => {
+    const file = '{"process":{"rlimits":[{"type":"RLIMIT_MEMLOCK","hard":18446744073709551615,"soft":65536}]}}';
+    const { rlimits = [] } = parse(JSON.parse(file));
+    assert.equal(
+      JSON.stringify(writtenRlimits(rlimits)),
+      '[{"type":"RLIMIT_MEMLOCK","soft":65536,"hard":18446744073709551615}]',
+    );
+  });
 
   it('gives what nobody asks for', () => {
     assert.deepEqual(spec.process.rlimits, printed.process.rlimits);

@@ -1,5 +1,12 @@
 /** Parts of containers and of adjustments, from the domain's words to the wire. What is absent is the protocol's default. */
-import type { NriIoPriority, NriMemoryPolicy, NriNamespace, NriRdt, NriScheduler } from '../../../domain/model/nri.ts';
+import type {
+  NriIoPriority,
+  NriMemoryPolicy,
+  NriNamespace,
+  NriRdt,
+  NriRlimit,
+  NriScheduler,
+} from '../../../domain/model/nri.ts';
 import type {
   OciDevice,
   OciHook,
@@ -9,6 +16,7 @@ import type {
   OciSeccompArg,
   OciSyscall,
 } from '../../../domain/model/oci.ts';
+import { rlimitText } from '../../../domain/oci/rlimits.ts';
 import * as wire from '../../../wire/nri/api.ts';
 import { numberIn } from './enums.ts';
 import { filledEnv, type ValueOf } from './secrets.ts';
@@ -102,6 +110,12 @@ export const memoryPolicyToWire = ({ mode, nodes, flags = [] }: NriMemoryPolicy)
   mode: numberIn(wire.MpolMode, mode),
   nodes,
   flags: flags.map((flag) => numberIn(wire.MpolFlag, flag)),
+});
+
+export const rlimitToWire = ({ type, hard, soft }: NriRlimit): wire.POSIXRlimit => ({
+  type,
+  hard: rlimitText(hard),
+  soft: rlimitText(soft),
 });
 
 export const rdtToWire = ({ closId, schemata, enableMonitoring, remove = false }: NriRdt): wire.LinuxRdt => ({

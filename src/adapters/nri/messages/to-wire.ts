@@ -30,6 +30,7 @@ import {
   netDevicesToWire,
   optional,
   rdtToWire,
+  rlimitToWire,
   schedulerToWire,
   seccompToWire,
 } from './parts-to-wire.ts';
@@ -99,7 +100,7 @@ export const containerToWire = (container: NriContainer, valueOf: ValueOf): wire
   hooks: container.hooks && hooksToWire(container.hooks, valueOf),
   linux: container.linux && linuxContainer(container.linux),
   pid: container.pid ?? 0,
-  rlimits: (container.rlimits ?? []).map((rlimit) => ({ ...rlimit })),
+  rlimits: (container.rlimits ?? []).map(rlimitToWire),
   createdAt: container.createdAtNs ?? ZERO,
   startedAt: container.startedAtNs ?? ZERO,
   finishedAt: container.finishedAtNs ?? ZERO,
@@ -147,7 +148,7 @@ export const adjustmentToWire = (adjust: ContainerAdjustment, valueOf: ValueOf):
   env: keyValues(adjust.env ?? [], valueOf),
   hooks: adjust.hooks && hooksToWire(adjust.hooks, valueOf),
   linux: adjust.linux && linuxAdjustment(adjust.linux),
-  rlimits: (adjust.rlimits ?? []).map((rlimit) => ({ ...rlimit })),
+  rlimits: (adjust.rlimits ?? []).map(rlimitToWire),
   CDIDevices: (adjust.cdiDevices ?? []).map((name) => ({ name })),
   args: filledArgs(adjust.args, valueOf),
 });

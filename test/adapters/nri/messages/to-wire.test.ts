@@ -5,6 +5,7 @@ import { writtenSecrets } from '../../../../src/adapters/nri/messages/secrets.ts
 import { containerToWire, ownersToWire, podSandboxToWire } from '../../../../src/adapters/nri/messages/to-wire.ts';
 import type { NriResources } from '../../../../src/domain/model/nri.ts';
 import type { NriContainer, NriPodSandbox } from '../../../../src/domain/model/nri-views.ts';
+import { NO_RLIMIT } from '../../../../src/domain/oci/rlimits.ts';
 import * as wire from '../../../../src/wire/nri/api.ts';
 import { sent, valueOf } from './arbitrary.ts';
 
@@ -102,7 +103,7 @@ const container: NriContainer = {
     rdt: { closId: 'gold', schemata: ['L3:0=f'], enableMonitoring: true, remove: true },
   },
   pid: 8,
-  rlimits: [{ type: 'RLIMIT_CORE', hard: '2', soft: '1' }],
+  rlimits: [{ type: 'RLIMIT_CORE', hard: String(NO_RLIMIT), soft: '1' }],
   createdAtNs: '1',
   startedAtNs: '2',
   finishedAtNs: '3',
@@ -131,6 +132,12 @@ describe('what plugins are told', () => {
     assert.deepEqual([...silent(podMessage), ...silent(containerMessage)], []);
     assert.deepEqual(sent(wire.PodSandbox, podMessage), podMessage);
     assert.deepEqual(sent(wire.Container, containerMessage), containerMessage);
+  });
+
+  it('has no limit of a process where there is none, in the words of the kernel', () => {
+    assert.deepEqual(containerToWire(container, valueOf).rlimits, [
+      { type: 'RLIMIT_CORE', hard: '18446744073709551615', soft: '1' },
+    ]);
   });
 
   it('has the values of secrets', () => {
