@@ -70,6 +70,27 @@ describe('statuses', { timeout: 20_000 }, () => {
     assert.deepEqual([created?.startedAt, created?.finishedAt, created?.exitCode, created?.reason], ['0', '0', 0, '']);
   });
 
+  it('ContainerStatus names the image as its user did, where the client has given its id', async (t) => {
+    const view = filled();
+    const { content } = image('sha256:i1');
+    const repoTags = [...content.repoTags, 'registry.example/team/tool:2'];
+    const asked = (userSpecifiedImage: string) => ({ ...config, image: { image: 'sha256:i1', userSpecifiedImage } });
+    view.put({
+      images: [image('sha256:i1', { content: { ...content, repoTags } })],
+      containers: [
+        container(idOf('d'), pod, { config: asked('registry.example/team/tool:2') }),
+        container(idOf('e'), pod, { config: asked('registry.example/team/gone:3') }),
+      ],
+    });
+    const { cri } = await startServer(t, { view });
+    const namesOf = async (containerId: string) => {
+      const { status } = await cri.runtime.containerStatus({ containerId });
+      return [status?.image?.image, status?.image?.userSpecifiedImage];
+    };
+    assert.deepEqual(await namesOf('d'), ['registry.example/team/tool:2', 'registry.example/team/tool:2']);
+    assert.deepEqual(await namesOf('e'), ['docker.io/library/busybox:latest', 'registry.example/team/gone:3']);
+  });
+
   it('PodSandboxStatus tells addresses of a ready pod only, and statuses of its containers', async (t) => {
     const { cri } = await startServer(t, { view: filled() });
     const ready = await cri.runtime.podSandboxStatus({ podSandboxId: 'a' });

@@ -9,6 +9,7 @@ import {
   startedAtNsOf,
 } from '../../../domain/model/container-state.ts';
 import { logPath } from '../../../domain/container/log.ts';
+import { parseImageReference, repoTagOf } from '../../../domain/image/reference.ts';
 import { criSignalOf, stopSignalOf } from '../../../domain/oci/signals.ts';
 import type { Container, Image, NodeState, PodSandbox } from '../../../domain/model/state.ts';
 import { idOf } from '../../../domain/values/user-ids.ts';
@@ -74,6 +75,17 @@ export function containerState(container: Container): wire.ContainerState | null
 const imageRefOf = (container: Container, image: Image | undefined): string =>
   image?.content.repoDigests[0] ?? container.imageId;
 
+/** kubelet gives the image's id, and beside it what its user wrote. */
+const askedImage = ({ image, userSpecifiedImage }: wire.ImageSpec): string => userSpecifiedImage || image;
+
+/** Of the image's names the one that was asked for, where it has that. */
+function imageNameOf(spec: wire.ImageSpec, image: Image | undefined): string {
+  const { repoTags = [], repoDigests = [] } = image?.content ?? {};
+  const asked = parseImageReference(askedImage(spec));
+  const name = asked.ok ? repoTagOf(asked.value) : null;
+  return repoTags.find((tag) => tag === name) ?? repoTags[0] ?? repoDigests[0] ?? spec.image;
+}
+
 export function containerEntry(container: Container, state: wire.ContainerState): wire.Container {
   return {
     id: container.id,
@@ -113,8 +125,8 @@ export function containerStatus(
     exitCode: int32(exit?.exitStatus ?? 0),
     image: {
       ...spec,
-      image: image?.content.repoTags[0] ?? image?.content.repoDigests[0] ?? spec.image,
-      userSpecifiedImage: spec.image,
+      image: imageNameOf(spec, image),
+      userSpecifiedImage: askedImage(spec),
     },
     imageRef: imageRefOf(container, image),
     reason: exit?.reason ?? '',
