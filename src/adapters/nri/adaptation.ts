@@ -33,8 +33,8 @@ export interface NriPluginsOptions {
   readonly stateDir: string;
   readonly spawner: Pick<Spawner, 'run'>;
   readonly log: { readonly info: (message: string) => void; readonly warn: (message: string) => void };
-  /** Told in a sentence what nobody may miss. */
-  readonly report: (sentence: string) => void;
+  /** Told in a sentence what nobody may miss; what is said again and again, in other words, says what it is about. */
+  readonly report: (sentence: string, about?: string) => void;
   /** Between the starts of a launched plugin that does not stay. */
   readonly backoff?: Backoff;
 }

@@ -1,7 +1,7 @@
 /** The adaptation as tests use it: in a directory of its own, with what it told so far. */
 import { join } from 'node:path';
 import { elementAt, filter, firstValueFrom, ReplaySubject, timeout } from 'rxjs';
-import { createNriPlugins } from '../../../src/adapters/nri/adaptation.ts';
+import { createNriPlugins, type NriPluginsOptions } from '../../../src/adapters/nri/adaptation.ts';
 import type {
   NriPlugin,
   NriPluginChange,
@@ -56,6 +56,7 @@ export interface TestedPlugins extends NriPlugins {
 export interface TestedOptions {
   readonly settings?: Partial<NriSettings>;
   readonly takeUpdates?: TakeNriUpdates;
+  readonly report?: NriPluginsOptions['report'];
   /** Before it starts. */
   readonly prepare?: (settings: NriSettings) => Promise<void>;
 }
@@ -76,7 +77,7 @@ export const startTested = async (owner: Owner, options: TestedOptions = {}): Pr
     stateDir: dir,
     spawner: { run },
     log: { info: () => undefined, warn: (message) => void warnings.push(message) },
-    report: (sentence) => void reports.push(sentence),
+    report: options.report ?? ((sentence) => void reports.push(sentence)),
     backoff: { firstMs: 20, lastMs: 100 },
   });
   onCleanup(owner, () => plugins.close());

@@ -3,9 +3,11 @@ import assert from 'node:assert/strict';
 import { copyFile, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
+import { createFindings, reportTo } from '../../../src/daemon/findings.ts';
 import { isAlive, readProcessStat } from '../../../src/platform/linux/processes.ts';
 import { goProgram } from '../../support/go-program.ts';
 import { requireRoot } from '../../support/netns.ts';
+import { eventually } from '../../support/pods.ts';
 import { startTested } from './adaptation.ts';
 import { installScripted, toldIn } from './scripted-plugin.ts';
 import { tempDir } from '../../support/temp-dir.ts';
@@ -94,6 +96,29 @@ describe('launched plugins', { timeout }, () => {
     );
     assert.match(reports, /11-no-format is not running \(.*Could not start .*; it will be started again/);
     assert.match(reports, /12-crashes-in-configure is not running \(.*closed.*exit code 9/);
+  });
+
+  it('that end again and again, each time with other words, are one finding, with the last of them', async (t) => {
+    const findings = createFindings();
+    const dir = await tempDir(t);
+    const lives = join(dir, 'lives');
+    await startTested(t, {
+      report: reportTo(findings, { warn: () => undefined }),
+      prepare: async ({ pluginDir }) => {
+        await mkdir(pluginDir);
+        await writeFile(
+          join(pluginDir, '10-ends'),
+          `#!/bin/sh\necho >> ${lives}\necho "life $(wc -l < ${lives})" >&2\nexit 1\n`,
+          executable,
+        );
+      },
+    });
+    const [found = ''] = await eventually('its third end is told of', async () => {
+      const list = findings.list();
+      return list.some((sentence) => sentence.includes('life 3')) && list;
+    });
+    assert.deepEqual(findings.list().length, 1);
+    assert.match(found, /10-ends is not running .*life 3/);
   });
 
   it('are started again when they crash or are disconnected, and end with the daemon', async (t) => {

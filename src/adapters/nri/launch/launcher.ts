@@ -10,7 +10,8 @@ export interface LauncherParts {
   /** Registers it; rejects, with its connection closed, when that fails. */
   readonly admit: (found: FoundPlugin, program: PluginProgram) => Promise<{ readonly closed: Promise<string> }>;
   readonly backoff: Backoff;
-  readonly report: (sentence: string) => void;
+  /** `about`: what it is of, which is said again with every end, in the words of that. */
+  readonly report: (sentence: string, about: string) => void;
 }
 
 export interface Launcher {
@@ -27,6 +28,7 @@ export interface Launcher {
 const STEADY_MS = 60_000;
 
 export const keepLaunched = (found: FoundPlugin, { start, admit, backoff, report }: LauncherParts): Launcher => {
+  const plugin = `The NRI plugin ${found.path}`;
   const stopping = new AbortController();
   const { promise: tried, resolve: settleTried } = Promise.withResolvers<void>();
   let state: ReturnType<Launcher['state']> = 'starting';
@@ -64,7 +66,7 @@ export const keepLaunched = (found: FoundPlugin, { start, admit, backoff, report
       if (performance.now() - sinceMs > STEADY_MS) failures = 1;
       state = 'waiting';
       lastFailure = why;
-      report(`The NRI plugin ${found.path} is not running (${why}); it will be started again.`);
+      report(`${plugin} is not running (${why}); it will be started again.`, plugin);
       await sleep(backoffMs(backoff, failures), undefined, { signal, ref: false }).catch(() => undefined);
     }
   };
