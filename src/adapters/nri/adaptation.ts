@@ -20,6 +20,7 @@ import { discoverPlugins, type FoundPlugin } from './launch/discover.ts';
 import { listenForPlugins } from './listen.ts';
 import { keepLaunched, type Launcher } from './launch/launcher.ts';
 import { startPlugin } from './launch/program.ts';
+import { ownWords } from './messages/reading.ts';
 import type { NriPluginChange, NriPlugins, NriPluginStatus, TakeNriUpdates } from './plugins.ts';
 import { pluginName } from '../../domain/nri/plugins.ts';
 import { policyOf } from './policy.ts';
@@ -112,7 +113,7 @@ export const createNriPlugins = (options: NriPluginsOptions): NriPlugins => {
       await admit(socket, null, () => pid);
     } catch (error) {
       socket.destroy();
-      log.warn(`What connected to NRI is no plugin that can be used: ${messageOf(error)}.`);
+      log.warn(`What connected to NRI is no plugin that can be used: ${ownWords(messageOf(error))}.`);
     }
   };
 

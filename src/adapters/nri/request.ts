@@ -5,6 +5,7 @@ import { callMethod } from '../../platform/ttrpc/method.ts';
 import { hasStatus, isClosed, isTimeout, TtrpcGarbageError } from '../../platform/ttrpc/status.ts';
 import { PluginDefinition } from '../../wire/nri/api.ts';
 import { methodOf, stateChangeOf, wasStateChange } from './hooks.ts';
+import { ownWords } from './messages/reading.ts';
 import type { AnswerOf, NriAsked, NriFailure, NriFailureKind, NriHook, RequestOf } from './plugins.ts';
 
 const SERVICE = PluginDefinition.fullName;
@@ -65,6 +66,9 @@ export interface Asked {
   readonly timeoutMs: number;
 }
 
+/** What a plugin said when it refused a request. */
+export const refusalOf = (error: unknown): string => ownWords(messageOf(error));
+
 /** In words, with what the plugin said of it. */
 export const describeFailure = (
   name: string,
@@ -81,7 +85,7 @@ export const describeFailure = (
     case 'garbage':
       return `${plugin} answered ${what} with what is no answer (${messageOf(error)}).`;
     case 'refused':
-      return `${plugin} refused ${what}: ${messageOf(error)}`;
+      return `${plugin} refused ${what}: ${refusalOf(error)}`;
     case 'unsubscribed':
       return `${plugin} does not know ${what}.`;
   }

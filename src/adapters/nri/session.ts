@@ -3,7 +3,7 @@
  * Nothing that it does or fails to do reaches another plugin. Decides only whether it stays connected, by the policy that
  * it was given, and what is asked of one that stays and is silent.
  */
-import { GrpcCode, messageOf } from '../../domain/model/errors.ts';
+import { GrpcCode } from '../../domain/model/errors.ts';
 import { createSemaphore } from '../../platform/linux/semaphore.ts';
 import { callMethod } from '../../platform/ttrpc/method.ts';
 import { TtrpcStatusError } from '../../platform/ttrpc/status.ts';
@@ -30,6 +30,7 @@ import {
   failureOf,
   isUnimplemented,
   notAsked,
+  refusalOf,
   sendRequest,
 } from './request.ts';
 import { sendAll, synchronizeTimeoutMs } from './synchronize.ts';
@@ -94,7 +95,7 @@ export const createSession = (
     if (kind === 'garbage') close(`what it answered to ${asked.what} is no answer`);
     else if (missesMax !== null && misses >= missesMax) close(`it missed ${misses} deadlines in a row`);
     // Whoever asked says in its own words who refused what.
-    return failureOf(kind, kind === 'refused' ? messageOf(error) : message, process.hrtime.bigint() - sinceNs);
+    return failureOf(kind, kind === 'refused' ? refusalOf(error) : message, process.hrtime.bigint() - sinceNs);
   };
 
   const answeredSince = (what: NriAsked, sinceNs: bigint): bigint => {

@@ -56,6 +56,17 @@ describe('asking a plugin', { timeout: 60_000 }, () => {
     }
   });
 
+  it('records of what it says when it refuses as much as anybody reads', async (t) => {
+    const refuse = async (): Promise<never> => {
+      throw new TtrpcStatusError(GrpcCode.UNKNOWN, `no: ${'x'.repeat(3_500_000)}`);
+    };
+    const { nri, plugin } = await active(t, { handlers: { CreateContainer: refuse } });
+    const refused = await nri.ask(plugin.id, 'CreateContainer', containerRequest('c'));
+    assert.ok(!refused.ok && refused.why === 'refused');
+    assert.match(refused.message, /^no: x{900,1000}$/);
+    for (const told of [...nri.warnings, nri.status()[0]?.lastFailure ?? '']) assert.ok(told.length < 1_200);
+  });
+
   it('is not done before it is synchronized, nor for what it has not subscribed to', async (t) => {
     const nri = await startTested(t);
     const double = await connectDouble(t, nri.settings.socketPath, { events: 1 });

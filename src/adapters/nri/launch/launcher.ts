@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../../domain/model/errors.ts';
 import { type Backoff, backoffMs } from '../../../platform/rpc/retry.ts';
+import { ownWords } from '../messages/reading.ts';
 import type { FoundPlugin } from './discover.ts';
 import type { PluginProgram } from './program.ts';
 
@@ -48,7 +49,7 @@ export const keepLaunched = (found: FoundPlugin, { start, admit, backoff, report
       return `${await closed}; ${await program.leave()}`;
     } catch (error) {
       program.socket.destroy();
-      return `${messageOf(error)}; ${await program.leave()}`;
+      return `${ownWords(messageOf(error))}; ${await program.leave()}`;
     } finally {
       stopping.signal.removeEventListener('abort', giveUp);
     }

@@ -22,14 +22,12 @@ import {
   schedulerFromWire,
   seccompFromWire,
 } from './parts-from-wire.ts';
-import { list, map, message, optionalText, present, refuseAnswer, text, wholeNumber } from './reading.ts';
+import { list, map, message, optionalText, ownWords, present, refuseAnswer, text, wholeNumber } from './reading.ts';
 import { resourcesFromWire } from './resources.ts';
 import { secretArg, type TokenOf } from './secrets.ts';
 
 /** More containers than a node has. */
 const UPDATES_MAX = 10_000;
-/** What is shown and recorded of a plugin's own words. */
-const REASON_MAX = 1_000;
 
 type AnswerTo<H extends NriAnswer['hook']> = Extract<NriAnswer, { readonly hook: H }>;
 
@@ -78,7 +76,7 @@ export const validationAnswer = (
   { reject, reason }: wire.ValidateContainerAdjustmentResponse,
 ): AnswerTo<'ValidateContainerAdjustment'> => ({
   hook: 'ValidateContainerAdjustment',
-  ...(reject ? { rejected: { reason: reason.slice(0, REASON_MAX) || `plugin "${plugin}" gave no reason` } } : {}),
+  ...(reject ? { rejected: { reason: ownWords(reason) || `plugin "${plugin}" gave no reason` } } : {}),
 });
 
 export interface UpdatesAsked {
@@ -129,7 +127,7 @@ const updateFromWire = (at: string, update: wire.ContainerUpdate): NriUpdate => 
 
 const evictionFromWire = (at: string, eviction: wire.ContainerEviction): NriEviction => ({
   containerId: containerId(`${at}.container_id`, eviction.containerId),
-  reason: eviction.reason.slice(0, REASON_MAX),
+  reason: ownWords(eviction.reason),
 });
 
 const plainText = (field: string, value: string): string => text(field, value);

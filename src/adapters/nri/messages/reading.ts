@@ -17,6 +17,12 @@ export const MAX_INT64 = 2n ** 63n - 1n;
 export const MAX_UINT64 = 2n ** 64n - 1n;
 export const MAX_UINT32 = 2n ** 32n - 1n;
 
+/** What is shown and recorded of a plugin's own words. */
+const WORDS_MAX = 1_000;
+
+/** A plugin's own words, as many as a record holds. */
+export const ownWords = (text: string): string => text.slice(0, WORDS_MAX).toWellFormed();
+
 /** @throws {FailureError} PluginInvalid; `problem` goes on from "which" */
 export const refuseAnswer = (field: string, problem: string): never =>
   refuse('PluginInvalid', `${field}, which ${problem}`);
