@@ -31,6 +31,7 @@ const files = {
   period: ['cpu', 'cpu.cfs_period_us'],
   cpus: ['cpuset', 'cpuset.cpus'],
   memory: ['memory', 'memory.limit_in_bytes'],
+  memoryAndSwap: ['memory', 'memory.memsw.limit_in_bytes'],
 } as const;
 
 describe('limits', () => {
@@ -86,6 +87,15 @@ describe('limits', () => {
     await update(containerId, { memoryLimitInBytes: '-1', cpuQuota: '-1' });
     assert.equal(await inForce(containerId, 'quota'), '-1');
     assert.ok(BigInt(await inForce(containerId, 'memory')) > 2n ** 60n);
+  });
+
+  test('of memory take swap along, as of a container that its kubelet gave none', async () => {
+    const containerId = await start('no-swap', { memoryLimitInBytes: mib(64), memorySwapLimitInBytes: mib(64) });
+    for (const memoryLimitInBytes of [mib(96), mib(48)]) {
+      await update(containerId, { memoryLimitInBytes });
+      assert.equal(await inForce(containerId, 'memory'), memoryLimitInBytes);
+      assert.equal(await inForce(containerId, 'memoryAndSwap'), memoryLimitInBytes);
+    }
   });
 
   test('that come at once are put in force one after the other, and none is lost', async () => {

@@ -105,7 +105,7 @@ export function advanceUpdates(turn: Turn, containerId: string): void {
       continue;
     }
     if (call === undefined || call.request.method !== 'UpdateContainerResources') return;
-    const wanted = wantedResources(container, call.request, way);
+    const wanted = wantedResources(container, call.request, way, rulesOf(turn.state));
     const { failure: fixed, beyond } = beyondOf(turn, container, call.request.beyond);
     const failure = fixed ?? refusal(turn.state.facts, wanted);
     if (failure !== null) complete(turn, call, refused(failure));
@@ -167,10 +167,14 @@ const removedMeanwhile = (containerId: string): Failure => ({
 });
 
 /** A process that was started keeps its oom_score_adj, as its children already have it. */
-function wantedResources(container: Container, request: UpdateRequest, way: Way): LinuxContainerResources {
-  const { resources, plugin } = request;
+function wantedResources(
+  container: Container,
+  { resources, plugin }: UpdateRequest,
+  way: Way,
+  rules: number,
+): LinuxContainerResources {
   const limits = resourcesOf(container) ?? {};
-  const current = plugin === undefined ? limits : limitsBefore(limits, resources);
+  const current = plugin === undefined && rules < 11 ? limits : limitsBefore(limits, resources);
   const { oomScoreAdj: _kept, ...others } = resources;
   return mergedResources(current, way === 'spec' ? resources : others);
 }

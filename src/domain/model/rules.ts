@@ -22,11 +22,12 @@
  *   8  the files of a container are asked for together with what its spec depends on, where no NRI plugin has a say
  *   9  a start undoes every pod that was still being made, also one of which all was made and that waited for plugins only
  *   10 a task that was killed and that its shim calls running is asked for again when its exit stays away
+ *   11 a change of memory alone takes swap along
  */
 import type { NodeState } from './state.ts';
 
 /** What is decided by today. */
-export const DECISION_RULES = 10;
+export const DECISION_RULES = 11;
 
 /** What the state's journal is written by at this point; absent in the oldest. */
 export const rulesOf = ({ facts }: Pick<NodeState, 'facts'>): number => facts?.rules ?? 1;

@@ -122,7 +122,7 @@ export function limitsUnder(limits: LinuxContainerResources, plugins: NriResourc
   return mergedResources(limitsBefore(limits, changes), changes);
 }
 
-/** What a change that plugins want begins with: without a word on swap, a limit of memory is one of swap too. */
+/** What a change begins with: without a word on swap, a limit of memory is one of swap too. */
 export function limitsBefore(
   limits: LinuxContainerResources,
   { memoryLimitInBytes, memorySwapLimitInBytes }: LinuxContainerResources,

@@ -1,7 +1,19 @@
 /** UpdateContainerResources: limits are in force before they are written down. */
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { LinuxContainerResources } from '../../../src/domain/model/cri.ts';
+import { FACTS } from '../../simulation/facts.ts';
 import { given } from '../given.ts';
-import { call, CONTAINER, exitedContainer, fails, runningContainer, succeeds } from '../happenings.ts';
+import {
+  allSucceeds,
+  call,
+  CONTAINER,
+  exitedContainer,
+  fails,
+  nodeStarts,
+  runningContainer,
+  succeeds,
+} from '../happenings.ts';
 
 const updateOf = (cpuShares: string) =>
   call({ method: 'UpdateContainerResources', containerId: CONTAINER, resources: { cpuShares } });
@@ -39,6 +51,19 @@ describe('UpdateContainerResources', () => {
     given(exitedContainer)
       .when(update)
       .follows({ records: ['container.updated'], answers: ['UpdateContainerResources OK'] });
+  });
+
+  it('takes swap along with memory, where nothing is said of swap', () => {
+    const limit = (resources: LinuxContainerResources) =>
+      call({ method: 'UpdateContainerResources', containerId: CONTAINER, resources });
+    const both = limit({ memoryLimitInBytes: '7000000', memorySwapLimitInBytes: '7000000' });
+    for (const memoryLimitInBytes of ['9000000', '5000000']) {
+      const { state } = given(runningContainer, both, allSucceeds).when(limit({ memoryLimitInBytes }), allSucceeds);
+      assert.deepEqual(state.containers.get(CONTAINER)?.resources, { memoryLimitInBytes });
+    }
+    given(nodeStarts({ ...FACTS, rules: 10 }), runningContainer, both, allSucceeds)
+      .when(limit({ memoryLimitInBytes: '9000000' }))
+      .follows({ answers: ['UpdateContainerResources InvalidField'] });
   });
 
   it('refuses limits that are not well made, and a container that is not there', () => {
