@@ -44,7 +44,7 @@ import {
   isBeingCreatedByPlugins,
   isBeingValidated,
 } from './hooks.ts';
-import { adjustedSpecOf } from '../nri/spec.ts';
+import { newSpecOf } from '../nri/spec.ts';
 import {
   isRunning,
   isStartInDoubt,
@@ -144,7 +144,7 @@ export function failCreation(turn: Turn, container: Container, failure: Failure)
 function specFailure({ state }: Turn, container: Container): Failure | null {
   if (state.facts === null)
     return { reason: 'NotServing', message: 'The daemon has not finished starting; try again.' };
-  const built = adjustedSpecOf(state, state.facts, container);
+  const built = newSpecOf(state, state.facts, container);
   return built.ok ? null : built.failure;
 }
 

@@ -27,7 +27,7 @@ export function adjustedView(view: NriContainer, answer: ContainerAdjustment): N
     ...(args === undefined ? {} : { args: args[0] === '' ? args.slice(1) : args }),
     ...(hooks === undefined ? {} : { hooks: withHooks(view.hooks, hooks) }),
     ...(linux === undefined ? {} : { linux: adjustedLinux(view.linux ?? {}, linux) }),
-    ...(rlimits === undefined ? {} : { rlimits: [...(view.rlimits ?? []), ...rlimits] }),
+    ...(rlimits === undefined ? {} : { rlimits: adjustedList(view.rlimits, rlimits, ({ type }) => type) }),
     ...(cdiDevices === undefined ? {} : { cdiDevices: [...(view.cdiDevices ?? []), ...cdiDevices] }),
   };
 }

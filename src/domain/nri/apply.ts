@@ -15,6 +15,7 @@ import type {
   LinuxContainerAdjustment,
   NriNamespace,
   NriRdt,
+  NriRlimit,
   NriScheduler,
 } from '../model/nri.ts';
 import type {
@@ -30,6 +31,7 @@ import type {
   OciNamespaceType,
   OciProcess,
   OciResources,
+  OciRlimit,
   OciRootfsPropagation,
   OciScheduler,
   OciSpec,
@@ -50,6 +52,8 @@ export interface AdjustmentFacts {
   readonly cdi?: readonly CdiEditsFact[];
   /** Of the block I/O class; null: no classes are configured. */
   readonly blockIO?: readonly BlockIOFact[] | null;
+  /** A limit of processes of which there is one already stands beside it, and not in its place. */
+  readonly doublesRlimits?: boolean;
 }
 
 /** Fails with HostLacks or InvalidField, in words that name what of the adjustment can't be. */
@@ -82,18 +86,21 @@ function applied(spec: OciSpec, adjust: ContainerAdjustment, facts: AdjustmentFa
       ...process,
       ...(linux.oomScoreAdj === undefined ? {} : { oomScoreAdj: linux.oomScoreAdj }),
       ...scheduling({ ioPriority, scheduler }, linux),
-      ...(rlimits === undefined
-        ? {}
-        : {
-            rlimits: [
-              ...(process.rlimits ?? []),
-              ...rlimits.map(({ type, hard, soft }) => ({ type, hard: limitOf(hard), soft: limitOf(soft) })),
-            ],
-          }),
+      ...(rlimits === undefined ? {} : { rlimits: limitsOfProcesses(process.rlimits, rlimits, facts) }),
     },
     mounts: mounts === undefined ? withCdi.mounts : adjustedMounts(withCdi.mounts, mounts),
     linux: adjustedLinux(withCdi.linux, linux, mounts ?? [], facts),
   };
+}
+
+/** OCI runtimes are to refuse two of one type. */
+function limitsOfProcesses(
+  base: readonly OciRlimit[] = [],
+  changes: readonly NriRlimit[],
+  { doublesRlimits = false }: AdjustmentFacts,
+): readonly OciRlimit[] {
+  const made = changes.map(({ type, hard, soft }) => ({ type, hard: limitOf(hard), soft: limitOf(soft) }));
+  return doublesRlimits ? [...base, ...made] : adjustedList(base, made, ({ type }) => type);
 }
 
 const limitOf = (value: string): number => {

@@ -1,9 +1,11 @@
 /** The OCI spec of a container with what NRI plugins changed in it, whenever it is built. */
 import type { DaemonFacts } from '../model/daemon-facts.ts';
 import type { OciSpec } from '../model/oci.ts';
-import type { Result } from '../model/result.ts';
+import { refused, type Result } from '../model/result.ts';
+import { rulesOf } from '../model/rules.ts';
 import type { Container, NodeState } from '../model/state.ts';
 import { withAdjustmentApplied } from './apply.ts';
+import { shown } from '../oci/refuse.ts';
 import { containerSpecOf } from '../oci/specs.ts';
 
 /** Fails when its config, or a plugin, asks for what this pod, image or node can't give. */
@@ -11,6 +13,20 @@ export function adjustedSpecOf(state: NodeState, facts: DaemonFacts, container: 
   const built = containerSpecOf(state, facts, container);
   const { adjusted, facts: { cdi, blockIO = null } = {} } = container.nri ?? {};
   if (!built.ok || adjusted === undefined) return built;
-  const known = { node: facts.node, blockIO, ...(cdi === undefined ? {} : { cdi }) };
+  const doublesRlimits = rulesOf({ facts }) < 11;
+  const known = { node: facts.node, blockIO, doublesRlimits, ...(cdi === undefined ? {} : { cdi }) };
   return withAdjustmentApplied(built.value, adjusted.adjust, known);
 }
+
+/** That of a container that is being made. Fails also where the OCI runtime would leave out something without a word. */
+export function newSpecOf(state: NodeState, facts: DaemonFacts, container: Container): Result<OciSpec> {
+  const built = adjustedSpecOf(state, facts, container);
+  const { handler } = state.sandboxes.get(container.podSandboxId) ?? {};
+  if (!built.ok || rulesOf({ facts }) < 11 || handler?.netDevices === true) return built;
+  const interfaces = Object.keys(built.value.linux.netDevices ?? {});
+  // Those that devices of CRI come with were refused as the spec was built.
+  return interfaces.length === 0 ? built : refused({ reason: 'HostLacks', message: cannotMove(interfaces) });
+}
+
+const cannotMove = (interfaces: readonly string[]): string =>
+  `an NRI plugin asks for the network interfaces ${shown(interfaces.join(', '))}, which the OCI runtime of this runtime handler can not move`;

@@ -45,8 +45,18 @@ const rows: readonly (readonly [what: string, answer: ContainerAdjustment, of: P
   ['hooks', { hooks: { prestart: [{ path: '/b' }] } }, { hooks: { prestart: [{ path: '/first' }, { path: '/b' }] } }],
   [
     'rlimits',
-    { rlimits: [{ type: 'RLIMIT_NOFILE', hard: '2', soft: '2' }] },
-    { rlimits: [...(view.rlimits ?? []), { type: 'RLIMIT_NOFILE', hard: '2', soft: '2' }] },
+    {
+      rlimits: [
+        { type: 'RLIMIT_NOFILE', hard: '2', soft: '2' },
+        { type: 'RLIMIT_CORE', hard: '3', soft: '3' },
+      ],
+    },
+    {
+      rlimits: [
+        { type: 'RLIMIT_CORE', hard: '3', soft: '3' },
+        { type: 'RLIMIT_NOFILE', hard: '2', soft: '2' },
+      ],
+    },
   ],
   ['cdiDevices', { cdiDevices: ['x/y=more'] }, { cdiDevices: ['x/y=z', 'x/y=more'] }],
 ];

@@ -30,6 +30,7 @@ const refused = (adjust: ContainerAdjustment, around = facts): string => {
 };
 const linux = (adjustment: LinuxContainerAdjustment): ContainerAdjustment => ({ linux: adjustment });
 const limits = (resources: NriResources): ContainerAdjustment => linux({ resources });
+const limitOf = (type: string, value: string) => ({ type, hard: value, soft: value });
 const names = (spec: OciSpec) => spec.process.env.map((env) => (typeof env === 'string' ? env : `${env.name}=…`));
 
 describe('an adjustment in the OCI spec', () => {
@@ -75,6 +76,15 @@ describe('an adjustment in the OCI spec', () => {
       rlimits: [{ type: 'RLIMIT_NOFILE', hard: '18446744073709551615', soft: '10' }],
     }).process;
     assert.deepEqual(rlimits?.at(-1), { type: 'RLIMIT_NOFILE', hard: Number.MAX_SAFE_INTEGER, soft: 10 });
+  });
+
+  it('an rlimit takes the place of the one of its type, as OCI runtimes are to refuse two; it did not by rules before 11', () => {
+    const first = adjusted({ rlimits: [limitOf('RLIMIT_NOFILE', '1024'), limitOf('RLIMIT_CORE', '0')] });
+    const second = { rlimits: [limitOf('RLIMIT_NOFILE', '2048')] };
+    const [nofile, core] = [...(adjusted(second, first).process.rlimits ?? [])];
+    assert.deepEqual([nofile?.soft, core?.type], [2048, 'RLIMIT_CORE']);
+    assert.equal(adjusted(second, first).process.rlimits?.length, 2);
+    assert.equal(adjusted(second, first, { ...facts, doublesRlimits: true }).process.rlimits?.length, 3);
   });
 
   it('mounts are replaced by destination, taken away, and sorted by depth', () => {

@@ -13,6 +13,7 @@ import {
   createdContainer,
   exits,
   fails,
+  nodeStarts,
   pulledImage,
   readyPod,
   removeContainer,
@@ -74,15 +75,15 @@ test('plugins are asked before the files are made, in the order of their indices
   );
 });
 
-const asking = given.bind(
-  null,
+const created = [
   registers(all),
   registers(creating),
   pulledImage,
   readyPod,
   createContainer(),
   succeeds('InspectContainer'),
-);
+];
+const asking = given.bind(null, ...created);
 
 test('what plugins change is written down with its owners, and is in the spec', () => {
   const story = asking().when(answered('CreateContainer', env('10-all', 'yes')));
@@ -91,6 +92,20 @@ test('what plugins change is written down with its owners, and is in the spec', 
     Env: { PLUGIN: '10-all' },
   });
   assert.ok(requested(story.state, 'PrepareContainer').bundle.spec.process.env.includes('PLUGIN=yes'));
+});
+
+test('a container of which a plugin wants network interfaces that the OCI runtime can not move is refused', () => {
+  const moved = answers('10-all', {
+    hook: 'CreateContainer',
+    adjust: { linux: { netDevices: { eth1: { name: 'net1' } } } },
+  });
+  given(nodeStarts({ ...FACTS, rules: 10 }), ...created)
+    .when(answered('CreateContainer', moved))
+    .follows({ records: ['container.adjusted'], asks: ['PrepareContainer'] });
+  const refused = asking().when(answered('CreateContainer', moved));
+  const { reason, message } = refused.state.containers.get(CONTAINER)?.failure ?? assert.fail('it was not refused');
+  assert.equal(reason, 'HostLacks');
+  assert.match(message, /^an NRI plugin asks for the network interfaces "eth1", which the OCI runtime /);
 });
 
 test('limits that plugins set are what a change of limits begins with', () => {
