@@ -40,7 +40,7 @@ export function createContainer(
   const sandbox = state.sandboxes.get(podSandboxId);
   if (sandbox === undefined)
     return refuse({ reason: 'PodSandboxNotFound', message: `pod_sandbox_id ${podSandboxId} names no pod sandbox.` });
-  const invalid = validateContainerConfig(config, sandbox.config);
+  const invalid = validateContainerConfig(config, sandbox.config, rulesOf(state));
   if (invalid !== null) return refuse(invalid);
 
   const name = containerName(config.metadata ?? {}, podSandboxId);

@@ -27,7 +27,7 @@ import {
 import { checkCdiDevices } from './cdi/names.ts';
 import { cleanPath } from './paths.ts';
 import { refuseField, shown } from './refuse.ts';
-import { checkSwap, RESOURCES_FIELD } from './resources.ts';
+import { RESOURCES_FIELD } from './resources.ts';
 import { checkSeccomp } from './seccomp.ts';
 import { checkSelinuxOptions } from './selinux.ts';
 import { isCriSignal } from './signals.ts';
@@ -123,7 +123,6 @@ export function checkContainerConfig(config: ContainerConfig, sandboxConfig: Pod
   checkCdiDevices(config);
   if (!isCriSignal(config.stopSignal ?? 0)) refuseField('stop_signal', `is ${config.stopSignal}, which is no signal`);
   checkResources(RESOURCES_FIELD, config.linux?.resources);
-  checkSwap(RESOURCES_FIELD, config.linux?.resources ?? {});
 
   const context = config.linux?.securityContext;
   if (context?.privileged && !sandboxConfig.linux?.securityContext?.privileged) {

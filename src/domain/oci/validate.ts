@@ -5,11 +5,13 @@
 import type { ContainerConfig, PodSandboxConfig } from '../model/cri.ts';
 import type { Failure } from '../model/errors.ts';
 import type { NodeFacts } from '../model/node-facts.ts';
+import { DECISION_RULES } from '../model/rules.ts';
 import type { SandboxPaths } from './input.ts';
 import type { SpecSettings } from '../model/spec-settings.ts';
 import { hasHostNetwork } from './namespaces.ts';
 import { podSandboxSpec } from './pod-sandbox-spec.ts';
 import { failureIn } from './refuse.ts';
+import { checkSwap, RESOURCES_FIELD } from './resources.ts';
 import type { SelinuxContexts } from '../model/selinux.ts';
 import { checkContainerConfig } from './validate-container.ts';
 import { checkPodSandboxConfig } from './validate-pod.ts';
@@ -42,5 +44,13 @@ export function validatePodSandboxConfig(config: PodSandboxConfig, facts: Valida
 }
 
 /** The spec itself depends on the image and on facts that are not known yet, and may still be refused for them. */
-export const validateContainerConfig = (config: ContainerConfig, sandboxConfig: PodSandboxConfig): Failure | null =>
-  failureIn(() => checkContainerConfig(config, sandboxConfig));
+export const validateContainerConfig = (
+  config: ContainerConfig,
+  sandboxConfig: PodSandboxConfig,
+  rules = DECISION_RULES,
+): Failure | null =>
+  failureIn(() => {
+    checkContainerConfig(config, sandboxConfig);
+    // Before, it was left to the OCI runtime.
+    if (rules >= 11) checkSwap(RESOURCES_FIELD, config.linux?.resources ?? {});
+  });

@@ -12,6 +12,7 @@ import { failureIn, shown } from '../oci/refuse.ts';
 import { userNamespaceOf } from '../oci/user-namespace.ts';
 import { validateContainerConfig } from '../oci/validate.ts';
 import { type RequestOf, type EffectEnded, sandboxStream } from '../model/records.ts';
+import { rulesOf } from '../model/rules.ts';
 import type { NodeState, OpenCall } from '../model/state.ts';
 import { callBehind, complete, emit, requestFor, type Turn } from '../deciding/turn.ts';
 import { requestedSandbox } from './decide.ts';
@@ -75,7 +76,7 @@ function match(
     const container = described.containers.find((one) => one.name === name);
     if (container === undefined)
       return invalid(`container_configs has ${shown(name)}, which is not in ${checkpointPath}: leave it out.`);
-    const wrong = validateContainerConfig(containerConfig, config);
+    const wrong = validateContainerConfig(containerConfig, config, rulesOf(state));
     if (wrong !== null) return refused({ ...wrong, message: `container_configs ${shown(name)}: ${wrong.message}` });
     const images = imagesOf(state, containerConfig);
     if (!images.ok) return images;

@@ -45,6 +45,17 @@ describe('CreateContainer', () => {
       .follows({ records: ['container.failed', 'container.removed'], answers: ['CreateContainer InvalidField'] });
   });
 
+  it('refuses less memory and swap together than memory alone, which by rules 10 the OCI runtime did (C13)', () => {
+    const resources = { memoryLimitInBytes: '2000000', memorySwapLimitInBytes: '1000000' };
+    const little = createContainer({ ...containerConfig(), linux: { resources } });
+    given(pulledImage, readyPod)
+      .when(little)
+      .follows({ answers: ['CreateContainer InvalidField'] });
+    given(nodeStarts({ ...FACTS, rules: 10 }), pulledImage, readyPod)
+      .when(little)
+      .follows({ records: ['container.requested'], asks: ['InspectContainer', 'PrepareContainer'] });
+  });
+
   it('makes no files of what is given up while it is inspected (C6)', () => {
     const story = given(pulledImage, readyPod, createContainer()).when(removeContainer, succeeds('InspectContainer'));
     const files = [...story.state.effects.values()].find(({ intent }) => intent.kind === 'PrepareContainer');
