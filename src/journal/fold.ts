@@ -7,8 +7,7 @@ import type { Finding } from './chain-check.ts';
 import { connectReader, type Db, explain } from './connect.ts';
 import { errorOf } from './errors.ts';
 import { createNameReader } from './names.ts';
-import { type RawRecord, recordColumns } from './raw-record.ts';
-import { createRecordDecoder } from './reader.ts';
+import { createRecordRows, NOT_AS_WRITTEN, type RawRow, type Reading } from './raw-record.ts';
 import { readNewestSnapshot } from './snapshot-table.ts';
 import type { JournalRecord, StateFold } from './types.ts';
 
@@ -19,6 +18,8 @@ export interface FoldRange {
   readonly fromSeq?: number;
   /** Last record to fold; the newest by default. */
   readonly toSeq?: number;
+  /** unchecked by default: whoever folds for somebody who reads what came of it says checked. */
+  readonly reading?: Reading;
 }
 
 export interface Folded {
@@ -28,11 +29,15 @@ export interface Folded {
 }
 
 /** All records that are left in a range, in order, within the caller's transaction. */
-const eachRecord = (db: Db, { fromSeq = 1, toSeq }: FoldRange, each: (record: JournalRecord) => void): Folded => {
-  const decode = createRecordDecoder(createNameReader(db));
+const eachRecord = (
+  db: Db,
+  { fromSeq = 1, toSeq, reading = 'unchecked' }: FoldRange,
+  each: (record: JournalRecord) => void,
+): Folded => {
+  const { columns, decode } = createRecordRows(createNameReader(db), reading);
   const page = db
-    .prepare<[number, number], RawRecord>(
-      `SELECT ${recordColumns} FROM records WHERE seq > ? AND seq <= ? AND at IS NOT NULL ORDER BY seq LIMIT ${pageRecords}`,
+    .prepare<[number, number], RawRow>(
+      `SELECT ${columns} FROM records WHERE seq > ? AND seq <= ? AND at IS NOT NULL ORDER BY seq LIMIT ${pageRecords}`,
     )
     .raw();
   const head = db.prepare<[], number | null>('SELECT max(seq) FROM records').pluck().get() ?? 0;
@@ -80,14 +85,20 @@ export interface FoldedState<State> {
 const badMax = 100;
 
 /** Folds a state from the newest snapshot that serves and the records after it, up to `toSeq`. */
-export const foldState = <State>(path: string, fold: StateFold<State>, toSeq?: number): FoldedState<State> =>
+export const foldState = <State>(
+  path: string,
+  fold: StateFold<State>,
+  toSeq?: number,
+  reading: Reading = 'unchecked',
+): FoldedState<State> =>
   atOneMoment(path, (db) => {
     const snapshot = readNewestSnapshot(db, fold.evolverVersion, toSeq);
     const state = snapshot === null ? fold.initial() : fold.read(snapshot.state);
-    const range = { fromSeq: (snapshot?.seq ?? 0) + 1, ...(toSeq === undefined ? {} : { toSeq }) };
+    const range = { fromSeq: (snapshot?.seq ?? 0) + 1, ...(toSeq === undefined ? {} : { toSeq }), reading };
     const bad: Finding[] = [];
     const { seq } = eachRecord(db, range, (record) => {
       try {
+        if (record.body === NOT_AS_WRITTEN) throw new Error('it is not as it was written');
         fold.evolve(state, record);
       } catch (thrown) {
         if (bad.length < badMax)

@@ -166,13 +166,16 @@ export interface OpenedReader extends JournalReader {
   readonly close: () => void;
 }
 
-/** Opens a journal for reading only, whether or not its daemon runs. Throws when there is none or it is newer. */
+/**
+ * Opens a journal for reading only, whether or not its daemon runs. Throws when there is none or it is newer. Records that
+ * are not as they were written come without their bodies (NOT_AS_WRITTEN).
+ */
 export const openReader = (path: string): OpenedReader => {
   if (!existsSync(path)) throw new JournalError('Unsafe', `There is no journal at ${path}.`);
   const db = connectReader(path);
   try {
     refuseNewer(db, listMigrations());
-    return { ...createReader(db), close: () => db.close() };
+    return { ...createReader(db, 'checked'), close: () => db.close() };
   } catch (thrown) {
     db.close();
     throw explain(path, thrown);

@@ -7,7 +7,7 @@ import { setImmediate as otherTurns } from 'node:timers/promises';
 import type { Db } from './connect.ts';
 import { GENESIS } from './encoding.ts';
 import { createNameReader, type NameReader } from './names.ts';
-import { type RawRecord, recordColumns } from './raw-record.ts';
+import { createRecordRows, type RawRow, type Reading, streamName } from './raw-record.ts';
 import { JOURNAL_PRUNED, OWN_STREAM, parsePruned, parseReadsClosed, READS_CLOSED } from './own-records.ts';
 import { decodeReadRows } from './read-rows.ts';
 import { type JournalRoom, roomIn, usedBytesIn } from './room.ts';
@@ -33,38 +33,6 @@ const windowMin = 4096;
 const windowMax = 1_048_576;
 const windowGrowsBelowMs = 2;
 const chunksPerPage = 64;
-
-const halves = new DataView(new ArrayBuffer(8));
-
-/** Made at once: shifting and adding makes three on the way, and a journal has millions. */
-const bigOf = (high: number, low: number): bigint => {
-  halves.setInt32(0, high);
-  halves.setUint32(4, low);
-  return halves.getBigInt64(0);
-};
-
-/** A name that is missing reads as '?': verify finds it, reading goes on (C20). */
-const nameOrMark = (names: NameReader, id: number): string => names.nameOf(id) ?? '?';
-
-const streamName = (names: NameReader, stream: number | string): string =>
-  typeof stream === 'number' ? nameOrMark(names, stream) : stream;
-
-/** Makes records of raw rows. */
-export const createRecordDecoder = (names: NameReader): ((row: RawRecord) => JournalRecord) => {
-  const nameOf = (id: number): string => nameOrMark(names, id);
-  return ([seq, atHigh, atLow, monoHigh, monoLow, boot, type, v, stream, cause, call, body]) => ({
-    seq,
-    atNs: bigOf(atHigh, atLow),
-    monoNs: bigOf(monoHigh, monoLow),
-    boot: nameOf(boot),
-    type: nameOf(type),
-    v,
-    stream: streamName(names, stream),
-    cause,
-    call,
-    body,
-  });
-};
 
 /**
  * Why a journal's keys cannot be what was written, or null. JavaScript's numbers do not hold larger ones exactly, so
@@ -273,11 +241,12 @@ const createPrunedReader = (db: Db, names: NameReader): Pick<JournalReader, 'pru
       .get(toSeq) ?? 0,
 });
 
-export const createReader = (db: Db): JournalReader => {
+export const createReader = (db: Db, reading: Reading = 'unchecked'): JournalReader => {
   const names = createNameReader(db);
-  const decode = createRecordDecoder(names);
+  const rows = createRecordRows(names, reading);
+  const { columns, decode } = rows;
   const statements = new Map<string, ReturnType<typeof prepareRaw>>();
-  const prepareRaw = (sql: string) => db.prepare<unknown[], RawRecord>(sql).raw();
+  const prepareRaw = (sql: string) => db.prepare<unknown[], RawRow>(sql).raw();
   const headRow = db.prepare<[], { seq: number; hash: Buffer }>(
     `SELECT seq, hash FROM records WHERE seq <= ${Number.MAX_SAFE_INTEGER} ORDER BY seq DESC LIMIT 1`,
   );
@@ -291,7 +260,7 @@ export const createReader = (db: Db): JournalReader => {
     'SELECT seq, stream FROM records WHERE call = ? ORDER BY seq',
   );
   // What a history is made of is looked up one by one, by the thousand; as a page, since that is what hides what a level does not show.
-  const bySeq = prepareRaw(`SELECT ${recordColumns} FROM records WHERE seq = ? AND at IS NOT NULL`);
+  const bySeq = prepareRaw(`SELECT ${columns} FROM records WHERE seq = ? AND at IS NOT NULL`);
   let window = windowMin;
 
   const statementOf = (filter: string): ReturnType<typeof prepareRaw> => {
@@ -299,7 +268,7 @@ export const createReader = (db: Db): JournalReader => {
     if (known !== undefined) return known;
     if (statements.size > 32) statements.clear();
     const statement = prepareRaw(
-      `SELECT ${recordColumns} FROM records WHERE seq >= ? AND seq <= ? AND ${filter} ORDER BY seq LIMIT ${pageRecords}`,
+      `SELECT ${columns} FROM records WHERE seq >= ? AND seq <= ? AND ${filter} ORDER BY seq LIMIT ${pageRecords}`,
     );
     statements.set(filter, statement);
     return statement;
@@ -314,11 +283,11 @@ export const createReader = (db: Db): JournalReader => {
     if (filter === null) return { records: [], next: last + 1 };
     const through = Math.min(last, cursor + window - 1);
     const startedMs = performance.now();
-    const rows = statementOf(filter.sql).all(cursor, through, ...filter.values);
+    const found = statementOf(filter.sql).all(cursor, through, ...filter.values);
     const quick = performance.now() - startedMs < windowGrowsBelowMs;
     window = quick ? Math.min(window * 2, windowMax) : Math.max(windowMin, window / 2);
-    const full = rows.length === pageRecords;
-    return { records: rows.map(decode), next: full ? (rows.at(-1)?.[0] ?? through) + 1 : through + 1 };
+    const full = found.length === pageRecords;
+    return { records: found.map(decode), next: full ? (found.at(-1)?.[0] ?? through) + 1 : through + 1 };
   };
 
   const seqAtTime = createTimeIndex(db, head);
@@ -329,7 +298,7 @@ export const createReader = (db: Db): JournalReader => {
     seqAtTime,
     ...createReadsReader(db),
     ...createPrunedReader(db, names),
-    ...createSearch(db, names, decode),
+    ...createSearch(db, names, rows),
     read: async function* (query = {}) {
       const headSeq = head().seq;
       const last = Math.min(headSeq, query.toSeq ?? headSeq);

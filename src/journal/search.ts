@@ -4,7 +4,7 @@
  */
 import type { Db } from './connect.ts';
 import type { NameReader } from './names.ts';
-import { type RawRecord, recordColumns } from './raw-record.ts';
+import type { RawRow, RecordRows } from './raw-record.ts';
 import {
   allOfSql,
   allOfValues,
@@ -92,17 +92,24 @@ const marksOfStreams = (
 
 const nameEnd = '\u{10ffff}';
 
-const makingRows = (db: Db, typeId: number, query: MakingQuery, toSeq: number, value: string): RawRecord[] => {
+const makingRows = (
+  db: Db,
+  columns: string,
+  typeId: number,
+  query: MakingQuery,
+  toSeq: number,
+  value: string,
+): RawRow[] => {
   const { streamsBeginning: start, only, allOf, laterThan = [] } = query;
   const ofStream = `typeof(stream) = 'integer' AND stream = +n.id`;
   const place = only === 'first' ? `r.seq = (SELECT min(seq) FROM records WHERE ${ofStream})` : ofStream;
   // A name gets its id with the first record that bears it.
   const later = 'id > coalesce((SELECT min(id) FROM names WHERE name IN (SELECT value FROM json_each(?))), 0)';
   return db
-    .prepare<unknown[], RawRecord>(
+    .prepare<unknown[], RawRow>(
       // By their ids, which grow: in the order of names each lookup would be on another page.
       `WITH named AS MATERIALIZED (SELECT id FROM names WHERE name >= ? AND name < ? AND ${later} ORDER BY id)
-         SELECT ${recordColumns} FROM named n CROSS JOIN records r ON ${place}
+         SELECT ${columns} FROM named n CROSS JOIN records r ON ${place}
          WHERE ${['r.seq <= ? AND r.type = ?', ...allOfSql(allOf, value)].join(' AND ')} ORDER BY r.seq`,
     )
     .raw()
@@ -130,7 +137,7 @@ const callsWithFew = (db: Db, recordsMax: number, fromSeq: number, toSeq: number
     .all(fromSeq, toSeq, recordsMax);
 
 /** Finds records by what they are about, where no seq is known. */
-export const createSearch = (db: Db, names: NameReader, decode: (row: RawRecord) => JournalRecord): Search => {
+export const createSearch = (db: Db, names: NameReader, { columns, decode }: RecordRows): Search => {
   const beginning = db
     .prepare<[string, string], string>(
       `SELECT name FROM names WHERE name >= ? AND name < ? ORDER BY name LIMIT ${streamsMax}`,
@@ -172,14 +179,14 @@ export const createSearch = (db: Db, names: NameReader, decode: (row: RawRecord)
     makings: (query, toSeq) => {
       const typeId = names.idOf(query.type);
       if (typeId === undefined) return [];
-      return askOf((value) => makingRows(db, typeId, query, toSeq, value)).map(decode);
+      return askOf((value) => makingRows(db, columns, typeId, query, toSeq, value)).map(decode);
     },
     newestHolding: (types, text, beforeSeq) => {
       const ids = types.flatMap((type) => names.idOf(type) ?? []);
       if (ids.length === 0) return null;
       const newest = db
-        .prepare<unknown[], RawRecord>(
-          `SELECT ${recordColumns} FROM records WHERE seq >= ? AND seq < ? AND type IN (${ids.join(', ')})
+        .prepare<unknown[], RawRow>(
+          `SELECT ${columns} FROM records WHERE seq >= ? AND seq < ? AND type IN (${ids.join(', ')})
              AND instr(body, ?) > 0 ORDER BY seq DESC LIMIT 1`,
         )
         .raw();

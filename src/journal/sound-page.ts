@@ -3,8 +3,8 @@
  * those that are stored. Says only whether every column is as it was written; what is wrong is chain-check.ts's to find.
  */
 import type { Db } from './connect.ts';
-import { createChain, encodedBytesMax, encodeHalved, HASH_BYTES } from './encoding.ts';
-import { type RawRecord, recordColumns } from './raw-record.ts';
+import { createChain, HASH_BYTES } from './encoding.ts';
+import { createRowEncoder, type RawRecord, recordColumns } from './raw-record.ts';
 
 /** What of a page the check of the chain goes on with. */
 export interface SoundPage {
@@ -32,12 +32,6 @@ const isWhole = [
   `length(body_hash) = ${HASH_BYTES}`,
 ].join(' AND ');
 
-const versionMax = 0xffff_ffff;
-const isVersion = (v: unknown): boolean => typeof v === 'number' && v >= 1 && v <= versionMax;
-const isReference = (seq: unknown): boolean => seq === null || (typeof seq === 'number' && seq > 0);
-
-const isText = (text: unknown): text is string => typeof text === 'string';
-
 /** body_hash and hash. */
 const ROW_BYTES = 2 * HASH_BYTES;
 
@@ -49,22 +43,9 @@ export const createSoundPages = (db: Db, names: ReadonlyMap<number, string>, isT
          WHERE seq >= ? AND seq <= ? AND ${isWhole} ORDER BY seq`,
     )
     .raw();
-  let buffer = Buffer.allocUnsafe(16 * 1024);
+  const encodingOf = createRowEncoder((id) => names.get(id));
   // Used for every page: what is taken anew for each, others would notice when it is cleared up.
   let [stored, computed]: readonly [Buffer, Buffer] = [Buffer.alloc(0), Buffer.alloc(0)];
-
-  /** What body_hash is taken over; null: no record can have been stored like this. */
-  const encodingOf = (row: Row): Uint8Array | null => {
-    const [seq, atHigh, atLow, monoHigh, monoLow, bootId, typeId, v, streamId, cause, call, body] = row;
-    const [boot, type] = [names.get(bootId), names.get(typeId)];
-    const stream = typeof streamId === 'number' ? names.get(streamId) : streamId;
-    if (!isText(boot) || !isText(type) || !isText(stream) || !isText(body)) return null;
-    if (!isVersion(v) || !isReference(cause) || !isReference(call)) return null;
-    const record = { seq, atHigh, atLow, monoHigh, monoLow, boot, type, v, stream, cause, call, body };
-    const bytesMax = encodedBytesMax(record);
-    if (bytesMax > buffer.length) buffer = Buffer.allocUnsafe(2 * bytesMax);
-    return buffer.subarray(0, encodeHalved(record, buffer, 0));
-  };
 
   /** null: something in these records is not as it was written, or one is pruned or missing. */
   return (fromSeq: number, toSeq: number, previousHash: string): SoundPage | null => {

@@ -8,6 +8,7 @@ import { run, runOk } from '../support/process.ts';
 import { freeBytesOf, mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { tell } from './story.ts';
+import { tamper, withoutTriggers } from '../journal/support.ts';
 import { rootWith, scribe } from './support.ts';
 import { serveJournal } from './ui/served.ts';
 
@@ -82,6 +83,39 @@ test('records that are no JSON take nothing else from a history, and are named i
   await said('why', 'image:registry.test/app:1');
   await fails(['why', String([...hit][0]), '--root', broken], 1, /no record \d+ to explain: .* or cannot be read/);
   await fails(['report', '--root', broken], 1, /is not what was written: its body is no JSON\. scribe verify names it/);
+});
+
+/** With a bit of one of its names turned, so that it is JSON as before. */
+const turned = (body: string): string =>
+  body.replace(/"([A-Za-z])([A-Za-z]+)":/, (_, first: string, rest: string) => {
+    const other = String.fromCharCode(first.charCodeAt(0) ^ 2);
+    return `"${other}${rest}":`;
+  });
+
+test('a record with another name in it, whichever it is, takes nothing else from what is shown', async (t) => {
+  const { records } = await tell();
+  const { dir: broken, journalPath } = await rootWith(t, records);
+  const change = (seq: number, body: string): void =>
+    tamper(journalPath, (db) =>
+      withoutTriggers(db, () => db.prepare('UPDATE records SET body = ? WHERE seq = ?').run(body, seq)),
+    );
+  const said = async (...words: readonly string[]): Promise<string> => {
+    const { exitStatus, stdout, stderr } = await scribe([...words, '--root', broken]);
+    assert.deepEqual([exitStatus, /^ {4}at /m.test(stderr)], [0, false], `${words.join(' ')}: ${stderr}`);
+    return stdout;
+  };
+  const named = records.filter(({ body }) => turned(body) !== body);
+  assert.ok(named.length > 30);
+  for (const { seq, body } of named.filter((_, index) => index % 3 === 0)) {
+    change(seq, turned(body));
+    assert.match(await said('history', '--events', '--limit', '1000'), /cannot be read: see scribe verify/, body);
+    assert.match(await said('export', '--since', String(seq), '--until', String(seq)), /"body":\{"unreadable":true\}/);
+    await said('at', String(headSeq), 'get', 'pods');
+    await said('diff', '2', String(headSeq));
+    await said('why', 'image:registry.test/app:1');
+    change(seq, body);
+  }
+  assert.doesNotMatch(await said('history', '--events'), /cannot be read/);
 });
 
 test('on the page a record that is no JSON keeps nobody from the others, and is shown as that', async (t) => {

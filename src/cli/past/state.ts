@@ -77,6 +77,7 @@ export const stateAt = (path: string, reader: Source, moment: Moment): PastState
     path,
     nodeFoldTelling((record) => void unknown.push(record)),
     seq,
+    'checked',
   );
   const pruned = prunedUpTo(reader, seq);
   const atNs = moment.kind === 'time' ? moment.atNs : (recordOf(reader, seq)?.atNs ?? 0n);

@@ -123,7 +123,7 @@ const startOf = (path: string, reader: JournalReader, pruned: number): Start => 
   if (oldest !== null) return oldest;
   // When the pruning itself was recorded, all that it took was over: what is left folds to the state of that moment.
   const seq = lastPruning(reader);
-  return { seq, from: 'fold', state: () => foldState(path, nodeFold, seq).state };
+  return { seq, from: 'fold', state: () => foldState(path, nodeFold, seq, 'checked').state };
 };
 
 const lastPruning = (reader: JournalReader): number => {

@@ -5,11 +5,12 @@
 import { NODE_STREAM, sandboxStream, type Subject, subjectOf } from '../../domain/model/records.ts';
 import { sameJson } from '../../domain/values/json.ts';
 import { namesOnPath } from '../../domain/values/json-paths.ts';
-import { fromJournalRecord } from '../../engine/codec.ts';
 import { nodeFold } from '../../engine/node-fold.ts';
 import { foldRecords, foldState } from '../../journal/fold.ts';
+import { NOT_AS_WRITTEN } from '../../journal/raw-record.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import { failure, misuse } from '../command.ts';
+import { readableEvent } from '../history/entries.ts';
 import { recordOf } from '../history/names.ts';
 import { allRecords } from '../past/pages.ts';
 import { fieldAt, objectIn } from '../past/things.ts';
@@ -56,11 +57,13 @@ const changeWithin = (
   fromSeq: number,
   toSeq: number,
 ): Omit<LastChange, 'field'> | null => {
-  const { state } = foldState(path, nodeFold, fromSeq);
+  const { state } = foldState(path, nodeFold, fromSeq, 'checked');
   let object = objectIn(state, subject);
   let value = valueOf(object, names);
   let last: Omit<LastChange, 'field'> | null = null;
-  foldRecords(path, { fromSeq: fromSeq + 1, toSeq }, (record) => {
+  foldRecords(path, { fromSeq: fromSeq + 1, toSeq, reading: 'checked' }, (record) => {
+    // What is not as it was written changed nothing that can be told.
+    if (record.body === NOT_AS_WRITTEN) return;
     nodeFold.evolve(state, record);
     const now = objectIn(state, subject);
     // Objects are replaced, never changed.
@@ -79,7 +82,7 @@ const changeWithin = (
 const touchingSeqs = (reader: Source, stream: string, throughSeq: number): number[] => {
   const first = reader.placesOfStream(stream)[0];
   const record = first === undefined ? undefined : recordOf(reader, first.seq);
-  const made = record === undefined ? null : fromJournalRecord(record);
+  const made = record === undefined ? null : readableEvent(record);
   const pod = made?.type === 'container.requested' ? [sandboxStream(made.body.podSandboxId)] : [];
   const of = (names: readonly string[]): number[] =>
     names.flatMap((name) => reader.placesOfStream(name).map(({ seq }) => seq));
