@@ -4,6 +4,7 @@ import { openQueries, type Queries } from '../journal/queries.ts';
 import { nearest } from '../config/nearest.ts';
 import { command, misuse } from './command.ts';
 import { counted, grouped, jsonLine, type ShowTime } from './format.ts';
+import { imageNames } from './history/makings.ts';
 import { type Io, write } from './io.ts';
 import { timesIn } from './local-zone.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
@@ -87,7 +88,7 @@ const addRestart = (asked: Asked, restart: Restart, collector: Collector): void 
 
 const addCall = (asked: Asked, call: CallRow, things: Things, collectors: ReadonlyMap<Word, Collector>): void => {
   const place = placeOf(call, things);
-  if (!isChosen(asked.filter, call, place)) return;
+  if (!isChosen(asked.filter, call, place, things)) return;
   const { atNs, durationMs, sizeBytes } = call;
   const measured = { atNs, durationMs, bytes: sizeBytes, answered: call.code !== null, period: periodOf(asked, atNs) };
   for (const [word, collector] of collectors) {
@@ -110,8 +111,13 @@ const collectorOf = (word: Word, limit: number | null): Collector => {
   return report.ranks === 'durations' ? createSlowest(limit ?? ROWS) : createTally(GROUPS_MAX, report.rankOf);
 };
 
-const collect = (queries: Queries, seqs: Seqs, asked: Asked): ReadonlyMap<Word, Collector> => {
-  const things = readThings(queries);
+const collect = (
+  queries: Queries,
+  seqs: Seqs,
+  asked: Asked,
+  imageNames: Things['imageNames'],
+): ReadonlyMap<Word, Collector> => {
+  const things = readThings(queries, imageNames);
   const collectors = new Map(asked.words.map((word) => [word, collectorOf(word, asked.limit)]));
   const ofRestarts = collectors.get('restarts');
   if (ofRestarts !== undefined)
@@ -219,7 +225,8 @@ export const report = command({
       refuseAmbiguous(asked.filter, reader.streamsBeginning);
       const seqs = seqsOf(reader, range);
       void io.recordRead?.(seqs);
-      const collectors = collect(queries, seqs, asked);
+      const named = asked.filter.image === null ? new Map<string, never>() : imageNames(reader, seqs.toSeq);
+      const collectors = collect(queries, seqs, asked, named);
       const [[word, only] = []] = collectors;
       if (values.json === true) await showJson(asked, collectors, io);
       else if (word !== undefined && only !== undefined && collectors.size === 1) await showOne(word, asked, only, io);

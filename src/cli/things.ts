@@ -26,10 +26,16 @@ export interface ContainerThing {
   readonly labels: Labels;
   /** null: its making is pruned. */
   readonly pod: PodThing | null;
-  /** What it runs from: the image's id, '' where that is not known, and how it was asked for: by kubelet as an id and by its name. */
-  readonly imageId: string;
-  readonly images: readonly string[];
+  readonly images: UsedImages;
   readonly present: boolean;
+}
+
+/** What a container runs from, and which images it mounts. */
+export interface UsedImages {
+  /** As far as they are known. */
+  readonly ids: readonly string[];
+  /** How they were asked for, by kubelet as an id and by its name, and what else they are called. */
+  readonly references: readonly string[];
 }
 
 export interface ImageThing {
@@ -53,7 +59,8 @@ export const thingOptions = {
   },
   image: {
     value: 'IMAGE',
-    about: 'Only what is about this image: a reference, or its id or the beginning of it.',
+    about:
+      'Only what is about this image, and about containers that run from it or mount it: a reference, or its id or the beginning of it.',
   },
   namespace: { value: 'NAMESPACE', about: 'Only pods of this namespace and their containers.' },
   label: {
@@ -169,7 +176,7 @@ export const refuseAmbiguous = (
 
 const isIdOf = (text: string, id: string): boolean => isIdPrefix(text) && id.startsWith(text);
 
-export const isImageIdOf = (text: string, id: string): boolean =>
+const isImageIdOf = (text: string, id: string): boolean =>
   isIdOf(text.replace(/^sha256:/, ''), id.replace(/^sha256:/, ''));
 
 export const isPodNamed = (text: string, { id, name, namespace }: Pick<PodThing, 'id' | 'name' | 'namespace'>) =>
@@ -188,6 +195,25 @@ const wholeReference = (text: string): string => {
 export const imagesAskedFor = ({ image = '', userSpecifiedImage = '' }: ImageSpec = {}): readonly string[] =>
   [...new Set([image, userSpecifiedImage])].filter((one) => one !== '');
 
+/** Of a container's making; ids and names that it does not have are ''. */
+export interface ImagesOfMaking {
+  readonly imageId: string;
+  readonly image: ImageSpec | undefined;
+  readonly mountedImages?: readonly { readonly image: string; readonly imageId: string }[] | undefined;
+}
+
+/** @param namesOf  what the image of an id is called, as far as that is known */
+export const usedImages = (
+  { imageId, image, mountedImages = [] }: ImagesOfMaking,
+  namesOf: (id: string) => readonly string[] = () => [],
+): UsedImages => {
+  const ids = [imageId, ...mountedImages.map((mounted) => mounted.imageId)].filter((id) => id !== '');
+  const mounted = mountedImages.map((one) => one.image);
+  return { ids, references: [...imagesAskedFor(image), ...mounted, ...ids.flatMap(namesOf)] };
+};
+
+export const NO_IMAGES: UsedImages = { ids: [], references: [] };
+
 /** Whether two references name the same: busybox and docker.io/library/busybox:latest do. */
 export const isSameReference = (one: string, other: string): boolean => wholeReference(one) === wholeReference(other);
 
@@ -201,6 +227,10 @@ export const isImageNamed = (text: string, image: Pick<ImageThing, 'id' | 'repoT
   const isTagged = tag !== null && image.repoTags.includes(tag);
   return isTagged || image.repoDigests.includes(wholeReference(text)) || isImageIdOf(text, image.id);
 };
+
+/** Whether a container that has these uses an image that is called so. */
+export const usesImage = (text: string, { ids, references }: UsedImages): boolean =>
+  ids.some((id) => isImageIdOf(text, id)) || references.some((one) => isSameReference(text, one));
 
 const holds = (labels: Labels, { key, value, negated }: LabelTerm): boolean => {
   const has = Object.hasOwn(labels, key) && (value === null || labels[key] === value);
@@ -218,16 +248,14 @@ const isPodMeant = (filter: ThingFilter, pod: PodThing): boolean =>
   hasLabels(pod.labels, filter.labels);
 
 const isContainerMeant = (filter: ThingFilter, container: ContainerThing): boolean => {
-  const { pod, labels, images, imageId } = container;
+  const { pod, labels, images } = container;
   // Of a container whose pod is pruned nobody knows the namespace.
   const isInPod = (text: string): boolean => pod !== null && isPodNamed(text, pod);
-  const runsFrom = (text: string): boolean =>
-    isImageIdOf(text, imageId) || images.some((image) => isSameReference(text, image));
   return (
     (filter.pod === null || isInPod(filter.pod)) &&
     (filter.namespace === null || filter.namespace === pod?.namespace) &&
     (filter.container === null || isContainerNamed(filter.container, container)) &&
-    (filter.image === null || runsFrom(filter.image)) &&
+    (filter.image === null || usesImage(filter.image, images)) &&
     hasLabels({ ...pod?.labels, ...labels }, filter.labels)
   );
 };

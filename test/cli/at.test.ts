@@ -6,6 +6,7 @@ import { before, describe, test } from 'node:test';
 import { idOf } from '../engine/rig.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
 import { image, rowsOf, startNs, type Story, tell } from './story.ts';
+import type { JournalRecord } from '../../src/journal/types.ts';
 import { jsonLines, recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
 
 interface Listed {
@@ -14,6 +15,10 @@ interface Listed {
   readonly name: string;
   readonly state: string;
   readonly exit: { readonly exitStatus: number } | null;
+}
+
+interface Pulled {
+  readonly image: { readonly repoDigests: readonly string[] };
 }
 
 interface Change {
@@ -203,13 +208,22 @@ describe('at', () => {
     const said = async (...words: readonly string[]): Promise<unknown[]> =>
       jsonLines((await scribe([...words, '--root', dir, '--json'])).stdout);
     const last = String(records.length);
+    const [digest = ''] = (JSON.parse(pulled?.body ?? '') as Pulled).image.repoDigests;
+    assert.match(digest, /@sha256:/);
     for (const [chosen, count] of [
       [image, 1],
       [imageId, 1],
+      [digest, 1],
       ['registry.test/app:2', 0],
     ] as const) {
       assert.equal((await said('report', 'execs', '--image', chosen)).length, count, chosen);
       assert.equal((await said('at', last, 'get', 'containers', '--image', chosen)).length, count, chosen);
+      const calls = await said('history', '--image', chosen, '--exec');
+      assert.equal(calls.filter((record) => (record as JournalRecord).type === 'call.completed').length, count, chosen);
+      const pulls = await said('report', 'pulls', '--image', chosen);
+      assert.equal(pulls.length, count, chosen);
+      const exported = await scribe(['export', '--root', dir, '--image', chosen]);
+      assert.equal(exported.stdout.match(/"type":"container.started"/g)?.length ?? 0, count, chosen);
       // The image and the container.
       assert.equal((await said('diff', '1', last, '--image', chosen)).length, 2 * count, chosen);
     }

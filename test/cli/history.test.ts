@@ -141,9 +141,15 @@ describe('history', () => {
     });
 
     test('images by reference, short or whole, and by id', async () => {
-      for (const name of [image, 'a'.repeat(12), `sha256:${'a'.repeat(64)}`]) {
-        assert.deepEqual(await whats('--image', name), ['PullImage', 'CreateContainer', 'CreateContainer'], name);
-      }
+      const whole = await whats('--image', image);
+      assert.deepEqual(whole, [
+        'PullImage',
+        ...['CreateContainer', 'StartContainer', 'ExecSync'],
+        ...['CreateContainer', 'StartContainer', 'container exited'],
+        ...['container exited', 'RemoveContainer'],
+      ]);
+      for (const name of ['a'.repeat(12), `sha256:${'a'.repeat(64)}`])
+        assert.deepEqual(await whats('--image', name), whole, name);
     });
 
     test('methods in any case, and calls that are not offered by their own name', async () => {

@@ -9,11 +9,13 @@ import {
   type ImageThing,
   isMeant,
   isNamed,
+  NO_IMAGES,
   parseThingName,
   type PodThing,
   type Thing,
   THING_FORMS,
   thingFilterOf,
+  usedImages,
 } from '../../src/cli/things.ts';
 
 const idOf = (letter: string): string => letter.repeat(64);
@@ -39,8 +41,7 @@ const nginx: ContainerThing = {
   name: 'nginx',
   labels: { role: 'proxy' },
   pod: web,
-  imageId: image.id,
-  images: ['sha256:0f3a', 'busybox'],
+  images: { ids: [image.id], references: ['sha256:0f3a', 'busybox', ...image.repoDigests] },
   present: true,
 };
 const orphan: ContainerThing = {
@@ -48,11 +49,23 @@ const orphan: ContainerThing = {
   id: idOf('d'),
   pod: null,
   labels: {},
-  imageId: '',
-  images: [],
+  images: NO_IMAGES,
   present: false,
 };
-const all: Readonly<Record<string, Thing>> = { web, testWeb, nginx, orphan, image };
+/** It has the image among its volumes. */
+const mounting: ContainerThing = {
+  ...nginx,
+  id: idOf('e'),
+  name: 'mounting',
+  pod: testWeb,
+  labels: {},
+  images: usedImages({
+    imageId: `sha256:${idOf('3')}`,
+    image: { image: 'other:1' },
+    mountedImages: [{ image: 'busybox', imageId: image.id }],
+  }),
+};
+const all: Readonly<Record<string, Thing>> = { web, testWeb, nginx, orphan, image, mounting };
 
 const chosen = (values: Parameters<typeof thingFilterOf>[0]): string[] => {
   const filter = thingFilterOf(values);
@@ -62,25 +75,26 @@ const chosen = (values: Parameters<typeof thingFilterOf>[0]): string[] => {
 describe('options choose', () => {
   const cases: readonly (readonly [Parameters<typeof thingFilterOf>[0], readonly string[]])[] = [
     [{}, Object.keys(all)],
-    [{ pod: 'web' }, ['web', 'testWeb', 'nginx']],
+    [{ pod: 'web' }, ['web', 'testWeb', 'nginx', 'mounting']],
     [{ pod: 'default/web' }, ['web', 'nginx']],
-    [{ pod: 'bbbb' }, ['testWeb']],
+    [{ pod: 'bbbb' }, ['testWeb', 'mounting']],
     [{ pod: 'bbb' }, []],
     [{ container: 'nginx' }, ['nginx', 'orphan']],
     [{ container: 'nginx', pod: 'default/web' }, ['nginx']],
     [{ container: 'nginx', pod: 'test/web' }, []],
-    [{ namespace: 'test' }, ['testWeb']],
+    [{ namespace: 'test' }, ['testWeb', 'mounting']],
     [{ namespace: 'default' }, ['web', 'nginx']],
-    [{ label: ['app=web'] }, ['web', 'testWeb', 'nginx']],
+    [{ label: ['app=web'] }, ['web', 'testWeb', 'nginx', 'mounting']],
     [{ label: ['app=web', 'tier'] }, ['web', 'nginx']],
     [{ label: ['role=proxy'] }, ['nginx']],
-    [{ label: ['!tier'] }, ['testWeb', 'orphan']],
-    [{ label: ['tier!=front'] }, ['testWeb', 'orphan']],
-    [{ image: 'busybox' }, ['nginx', 'image']],
-    [{ image: 'docker.io/library/busybox:latest' }, ['nginx', 'image']],
-    [{ image: `busybox@sha256:${idOf('2')}` }, ['image']],
-    [{ image: 'sha256:1111' }, ['nginx', 'image']],
-    [{ present: true }, ['web', 'nginx', 'image']],
+    [{ label: ['!tier'] }, ['testWeb', 'orphan', 'mounting']],
+    [{ label: ['tier!=front'] }, ['testWeb', 'orphan', 'mounting']],
+    [{ image: 'busybox' }, ['nginx', 'image', 'mounting']],
+    [{ image: 'other:1' }, ['mounting']],
+    [{ image: 'docker.io/library/busybox:latest' }, ['nginx', 'image', 'mounting']],
+    [{ image: `busybox@sha256:${idOf('2')}` }, ['nginx', 'image']],
+    [{ image: 'sha256:1111' }, ['nginx', 'image', 'mounting']],
+    [{ present: true }, ['web', 'nginx', 'image', 'mounting']],
     [{ gone: true, pod: 'web' }, ['testWeb']],
   ];
   for (const [values, names] of cases) {

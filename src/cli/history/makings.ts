@@ -45,6 +45,9 @@ const commonPart = (image: string): string =>
     .replace(/^.*\//s, '')
     .replace(/:.*$/s, '');
 
+/** How a container's image is asked for, in its configuration: by kubelet as an id and by its name. */
+const ASKED_IMAGES = ['image.image', 'image.userSpecifiedImage'];
+
 const namesImage = (path: string, image: string): BodyTest => ({ kind: 'holds', path, text: commonPart(image) });
 
 const labelText = ({ key, value }: LabelTerm): string =>
@@ -83,7 +86,7 @@ const containerMakings = ({ wanted, pods, images }: Selection): MakingQuery[] =>
           [
             isOneOf('$.imageId', images()),
             { kind: 'holds', text: '"mountedImages"' },
-            namesImage('$.config.image.image', image),
+            ...ASKED_IMAGES.map((path) => namesImage(`$.config.${path}`, image)),
           ],
         ];
   // A pod is there before its containers.
@@ -116,6 +119,18 @@ const learnFound = (
 const IMAGES: readonly MakingQuery[] = [
   { streamsBeginning: imageStream(''), type: 'image.pulled', only: 'all', allOf: [] },
 ];
+
+/** Tags and digests of each image, by its id, whenever it had them. */
+export const imageNames = (reader: JournalReader, toSeq: number): ReadonlyMap<string, readonly string[]> => {
+  const names = new Map<string, readonly string[]>();
+  for (const record of IMAGES.flatMap((query) => reader.makings(query, toSeq))) {
+    const pulled = knownAs('image.pulled', record)?.event.body.image;
+    if (pulled === undefined) continue;
+    const { id } = subjectOf(record.stream);
+    names.set(id, [...(names.get(id) ?? []), ...pulled.repoTags, ...pulled.repoDigests]);
+  }
+  return names;
+};
 
 /**
  * Has the selection learn which objects it is about, of all that were made up to a record. Gives the calls that may have named a
@@ -156,7 +171,8 @@ export const learnOf = (reader: JournalReader, selection: Selection): ((streams:
 /** Requests that name a chosen image; of them nothing else may tell which one it was. */
 export const imageRules = ({ image = null }: Wanted): readonly MarkRule[] => {
   if (image === null) return [];
-  const named = ['$.request.image', '$.request.config.image.image'].map((path) => namesImage(path, image));
+  const paths = ['$.request.image', ...ASKED_IMAGES.map((path) => `$.request.config.${path}`)];
+  const named = paths.map((path) => namesImage(path, image));
   // What costs least comes first.
   return [{ types: [RECEIVED], allOf: [[{ kind: 'holds', text: commonPart(image) }], named] }];
 };

@@ -11,19 +11,21 @@ import {
   sandboxStream,
 } from '../../domain/model/records.ts';
 import type { JournalRecord } from '../../journal/types.ts';
-import { type CallEntry, type Entry, knownAs } from './entries.ts';
+import { type Entry, knownAs } from './entries.ts';
 import {
   choosesPods,
   hasLabels,
+  imagesAskedFor,
   isContainerNamed,
   isIdPrefix,
-  isImageIdOf,
   isImageNamed,
   isPodNamed,
-  isSameReference,
   isWholeId,
   type Labels,
   type ThingFilter,
+  type UsedImages,
+  usedImages,
+  usesImage,
 } from '../things.ts';
 import { containerNameOf, type ContainerName, podNameOf } from './names.ts';
 
@@ -49,10 +51,10 @@ export interface Selection {
 
 const MAKINGS: readonly RecordType[] = ['sandbox.requested', 'container.requested', 'image.pulled'];
 
-/** The image that a request names; '' when it names none. */
-const imageIn = (request: CallRequest): string => {
-  if (request.method === 'PullImage' || request.method === 'RemoveImage') return request.image;
-  return request.method === 'CreateContainer' ? (request.config.image?.image ?? '') : '';
+/** What a request calls the image that it names. */
+const imagesIn = (request: CallRequest): readonly string[] => {
+  if (request.method === 'PullImage' || request.method === 'RemoveImage') return [request.image];
+  return request.method === 'CreateContainer' ? imagesAskedFor(request.config.image) : [];
 };
 
 const NO_LABELS: Labels = {};
@@ -63,12 +65,11 @@ export const createSelection = (wanted: Wanted): Selection => {
   const isEverything = !ofPods && image === null;
   /** Pods in which containers are chosen, with their labels, which their containers have too. */
   const pods = new Map<string, Labels>();
-  /** Streams of containers that were made from a selected image, or mount it. */
-  const fromImage = new Set<string>();
   /** Streams of other containers of pods that are selected: making one is about its pod too. */
   const inPods = new Set<string>();
   const streams = new Set<string>();
   const ids = new Set<string>();
+  const imageIds = new Set<string>();
 
   const select = (stream: string, id: string): void => {
     streams.add(stream);
@@ -100,8 +101,14 @@ export const createSelection = (wanted: Wanted): Selection => {
   };
   const learnImage = (id: string, repoTags: readonly string[], repoDigests: readonly string[]): void => {
     if (image === null) return;
-    if (isImageNamed(image, { id, repoTags, repoDigests })) select(imageStream(id), id);
+    if (!isImageNamed(image, { id, repoTags, repoDigests })) return;
+    select(imageStream(id), id);
+    imageIds.add(id);
   };
+
+  /** By its id, too: of another name, or a digest, only the image's own records say which image that is. */
+  const isFromImage = (used: UsedImages): boolean =>
+    image !== null && (usesImage(image, used) || used.ids.some((one) => imageIds.has(one)));
 
   const learnCall = (request: CallRequest): void => {
     if (request.method === 'RunPodSandbox') learnPod(request.newId, request.config);
@@ -118,10 +125,9 @@ export const createSelection = (wanted: Wanted): Selection => {
     if (requested !== null) return learnPod(id, requested.event.body.config);
     const created = knownAs('container.requested', record);
     if (created !== null) {
-      const { imageId, mountedImages = [] } = created.event.body;
-      const images = [imageId, ...mountedImages.map((mounted) => mounted.imageId)];
-      if (images.some((one) => streams.has(imageStream(one)))) fromImage.add(record.stream);
-      return learnContainer(id, containerNameOf(created.event.body), created.event.body.config.labels);
+      const { config } = created.event.body;
+      if (isFromImage(usedImages({ ...created.event.body, image: config.image }))) select(record.stream, id);
+      return learnContainer(id, containerNameOf(created.event.body), config.labels);
     }
     const pulled = knownAs('image.pulled', record);
     if (pulled !== null) learnImage(id, pulled.event.body.image.repoTags, pulled.event.body.image.repoDigests);
@@ -129,21 +135,16 @@ export const createSelection = (wanted: Wanted): Selection => {
 
   /** Calls that failed may name an image that never came. */
   const namesImage = (request: CallRequest | undefined): boolean => {
-    const named = request === undefined ? '' : imageIn(request);
-    return image !== null && named !== '' && (isSameReference(named, image) || isImageIdOf(image, named));
+    const named = request === undefined ? [] : imagesIn(request);
+    return image !== null && usesImage(image, { ids: named, references: named });
   };
-
-  const makesFromImage = ({ received, streams: about }: CallEntry): boolean =>
-    received?.event.body.request.method === 'CreateContainer' && [...about].some((stream) => fromImage.has(stream));
 
   const has = (entry: Entry): boolean => {
     if (isEverything) return true;
     switch (entry.kind) {
       case 'call':
         return (
-          [...entry.streams].some((stream) => streams.has(stream)) ||
-          makesFromImage(entry) ||
-          namesImage(entry.received?.event.body.request)
+          [...entry.streams].some((stream) => streams.has(stream)) || namesImage(entry.received?.event.body.request)
         );
       case 'event':
         return streams.has(entry.record.stream);
@@ -157,7 +158,7 @@ export const createSelection = (wanted: Wanted): Selection => {
   };
 
   const learnsFrom = isEverything ? [] : MAKINGS;
-  const chosenStreams = (): readonly string[] | null => (isEverything ? null : [...streams, ...fromImage, ...inPods]);
+  const chosenStreams = (): readonly string[] | null => (isEverything ? null : [...streams, ...inPods]);
   return {
     learn,
     learnsFrom,
@@ -165,7 +166,7 @@ export const createSelection = (wanted: Wanted): Selection => {
     wanted,
     streams: chosenStreams,
     pods: () => [...pods.keys()],
-    images: () => (image === null ? [] : [...ids]),
+    images: () => [...imageIds],
     isEmpty: () => !isEverything && ids.size === 0,
   };
 };

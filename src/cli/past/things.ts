@@ -2,7 +2,7 @@
 import { isShown } from '../../adapters/cri/messages/entries.ts';
 import type { Subject } from '../../domain/model/records.ts';
 import type { Container, Image, NodeState, PodSandbox } from '../../domain/model/state.ts';
-import { type ContainerThing, type ImageThing, imagesAskedFor, type PodThing, type Thing } from '../things.ts';
+import { type ContainerThing, type ImageThing, type PodThing, type Thing, usedImages } from '../things.ts';
 
 export const podThing = ({ id, config }: PodSandbox): PodThing => ({
   kind: 'pod',
@@ -21,8 +21,10 @@ export const containerThing = (state: Readonly<NodeState>, container: Container)
     name: container.config.metadata?.name ?? '',
     labels: container.config.labels ?? {},
     pod: pod === undefined ? null : podThing(pod),
-    imageId: container.imageId,
-    images: imagesAskedFor(container.config.image),
+    images: usedImages({ ...container, image: container.config.image }, (imageId) => {
+      const content = state.images.get(imageId)?.content;
+      return content === undefined ? [] : [...content.repoTags, ...content.repoDigests];
+    }),
     present: true,
   };
 };

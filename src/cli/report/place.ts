@@ -1,13 +1,5 @@
 /** Where a call did something, and whether that is among what a filter chooses. Pure. */
-import {
-  choosesAll,
-  type ContainerThing,
-  isImageIdOf,
-  isMeant,
-  isSameReference,
-  type PodThing,
-  type ThingFilter,
-} from '../things.ts';
+import { choosesAll, type ContainerThing, isMeant, type PodThing, type ThingFilter, usesImage } from '../things.ts';
 import type { CallRow, Things } from './rows.ts';
 
 /** The pod or container that a call is about; null: neither. */
@@ -25,15 +17,26 @@ export const placeOf = (call: CallRow, things: Pick<Things, 'pods' | 'containers
   if (containerId === null) return podOf(call, things);
   const known = things.containers.get(containerId);
   if (known !== undefined) return known;
-  const words = { name: containerName ?? '', images: image === null ? [] : [image], imageId: '', labels: {} };
+  const words = {
+    name: containerName ?? '',
+    images: { ids: [], references: image === null ? [] : [image] },
+    labels: {},
+  };
   return { kind: 'container', id: containerId, ...words, pod: podOf(call, things), present: true };
 };
 
-export const isChosen = (filter: ThingFilter, { image, imageId }: CallRow, place: Place): boolean => {
+/** A call that is about an image is chosen by what it asked for, and by all that the image is called. */
+export const isChosen = (
+  filter: ThingFilter,
+  { image, imageId }: CallRow,
+  place: Place,
+  { imageNames }: Pick<Things, 'imageNames'>,
+): boolean => {
   if (choosesAll(filter)) return true;
   if (place !== null) return isMeant(filter, place);
   if (filter.image === null || image === null) return false;
-  return isSameReference(filter.image, image) || isImageIdOf(filter.image, imageId ?? image);
+  const id = imageId ?? image;
+  return usesImage(filter.image, { ids: [id], references: [image, ...(imageNames.get(id) ?? [])] });
 };
 
 export interface PlaceNames {

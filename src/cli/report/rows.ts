@@ -3,7 +3,7 @@
  * calls one by one. Must not choose or count. Holds what is known of each pod and container, and no call.
  */
 import type { Cell, Queries } from '../../journal/queries.ts';
-import { type ContainerThing, imagesAskedFor, type Labels, type PodThing } from '../things.ts';
+import { type ContainerThing, type ImagesOfMaking, type Labels, type PodThing, usedImages } from '../things.ts';
 import type { Seqs } from '../time-argument.ts';
 
 export interface CallRow {
@@ -46,6 +46,8 @@ export interface Restart {
 export interface Things {
   readonly pods: ReadonlyMap<string, PodThing>;
   readonly containers: ReadonlyMap<string, ContainerThing>;
+  /** Tags and digests of images, by their ids; empty where nobody asks for an image. */
+  readonly imageNames: ReadonlyMap<string, readonly string[]>;
   readonly restarts: readonly Restart[];
 }
 
@@ -66,28 +68,36 @@ const readPods = (queries: Queries): Map<string, PodThing> => {
 
 const CONTAINERS = `
   SELECT seq, at, id, name, attempt, pod_id, labels, image, image_id, reason, exit_status, failure,
-    (SELECT body ->> '$.config.image.image' FROM records WHERE records.seq = containers.seq)
+    (SELECT body ->> '$.config.image.image' FROM records WHERE records.seq = containers.seq),
+    (SELECT body ->> '$.mountedImages' FROM records WHERE records.seq = containers.seq)
   FROM containers ORDER BY seq`;
 
 /**
  * Every pod and container that the journal still knows. A restart is a container with an attempt above 0 that came to be;
  * its reason is the end of the one that bore its name in the pod before it.
  */
-export const readThings = (queries: Queries): Things => {
+export const readThings = (queries: Queries, imageNames: Things['imageNames']): Things => {
   const pods = readPods(queries);
   const containers = new Map<string, ContainerThing>();
   const restarts: Restart[] = [];
   const newest = new Map<string, { readonly reason: string | null; readonly exitStatus: number | null }>();
   for (const row of queries.ask(CONTAINERS).rows) {
-    const [seq, at, id, name, attempt, podId, labels, image, imageId, reason, exitStatus, failure, given] = row;
+    const [seq, at, id, name, attempt, podId, labels, image, imageId, reason, exitStatus, failure, given, mounted] =
+      row;
     const container: ContainerThing = {
       kind: 'container',
       id: textOf(id) ?? '',
       name: textOf(name) ?? '',
       labels: labelsOf(labels),
       pod: pods.get(textOf(podId) ?? '') ?? null,
-      imageId: textOf(imageId) ?? '',
-      images: imagesAskedFor({ image: textOf(given) ?? '', userSpecifiedImage: textOf(image) ?? '' }),
+      images: usedImages(
+        {
+          imageId: textOf(imageId) ?? '',
+          image: { image: textOf(given) ?? '', userSpecifiedImage: textOf(image) ?? '' },
+          mountedImages: JSON.parse(textOf(mounted) ?? '[]') as ImagesOfMaking['mountedImages'],
+        },
+        (id) => imageNames.get(id) ?? [],
+      ),
       present: true,
     };
     containers.set(container.id, container);
@@ -97,7 +107,7 @@ export const readThings = (queries: Queries): Things => {
     if ((numberOf(attempt) ?? 0) > 0) restarts.push({ seq: numberOf(seq) ?? 0, atNs: nsOf(at), container, ...before });
     newest.set(slot, { reason: textOf(reason), exitStatus: numberOf(exitStatus) });
   }
-  return { pods, containers, restarts };
+  return { pods, containers, imageNames, restarts };
 };
 
 // What a container's record tells is not asked of every call again; nor is what few methods have. No text that a client

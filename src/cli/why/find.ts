@@ -22,10 +22,12 @@ import {
   couldBe,
   isNamed,
   isSameReference,
+  NO_IMAGES,
   parseThingName,
   streamsOfId,
   type Thing,
   type ThingName,
+  usedImages,
 } from '../things.ts';
 import { type EventOf, isOf, type Records } from './records.ts';
 
@@ -100,8 +102,7 @@ const thingOfRequest = (names: Names, request: CallRequest): Thing | null => {
     kind: 'container',
     name: request.config.metadata?.name ?? '',
     pod: podOf(names, request.podSandboxId),
-    imageId: '',
-    images: [],
+    images: NO_IMAGES,
   };
 };
 
@@ -122,7 +123,7 @@ const thingOf = (names: Names, event: Sequenced): Thing | null => {
     return { kind: 'image', id, repoTags, repoDigests, present: false };
   }
   if (!isOf(event, 'container.requested')) return null;
-  const { config, podSandboxId, imageId } = event.body;
+  const { config, podSandboxId } = event.body;
   const pod = podOf(names, podSandboxId);
   return {
     kind: 'container',
@@ -130,8 +131,7 @@ const thingOf = (names: Names, event: Sequenced): Thing | null => {
     name: config.metadata?.name ?? '',
     labels: {},
     pod,
-    imageId,
-    images: [],
+    images: usedImages({ ...event.body, image: config.image }),
     present: false,
   };
 };
