@@ -36,6 +36,14 @@ const options = {
 /** A whole number of records between two looks at the clock. */
 const PROGRESS_EVERY_DECISIONS = 256;
 
+/** What would not be heeded is refused. */
+const checkHow = ({ step, inspect, json }: Values<typeof options>): void => {
+  if (step === true && inspect === true) throw misuse('--step and --inspect: give one of them.');
+  const byHand = step === true ? '--step' : inspect === true ? '--inspect' : null;
+  if (byHand !== null && json === true)
+    throw misuse(`${byHand} and --json: give one of them; --break-on WHAT --json shows a decision as an object.`);
+};
+
 const journalsOf = async (operands: readonly string[], values: Values<typeof options>): Promise<readonly string[]> =>
   operands.length > 0 ? operands : [await readableJournal(await rootOf(values))];
 
@@ -134,6 +142,7 @@ export const replay = command({
   readsIn: async (values, operands) =>
     operands.length > 0 ? operands.map((name) => dirname(resolve(name))) : readsInRoot(values),
   run: async (values, operands, io) => {
+    checkHow(values);
     const until = values.until === undefined ? null : parseMoment(values.until, '--until');
     const stop = values['break-on'] === undefined ? null : breakOn(values['break-on']);
     const names = await journalsOf(operands, values);

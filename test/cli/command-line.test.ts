@@ -124,6 +124,9 @@ describe('mistakes', () => {
       /--image goes with none of --pod, --container, --namespace, --label/,
     ],
     [['history', '--root', '/nowhere', '--follow', '--until', '1h'], /--follow goes on, and --until ends/],
+    [['replay', '--step', '--inspect', '/nowhere'], /--step and --inspect: give one of them/],
+    [['replay', '--step', '--json', '/nowhere'], /--step and --json: give one of them; --break-on WHAT --json/],
+    [['replay', '--inspect', '--json', '/nowhere'], /--inspect and --json: give one of them/],
     [['image', 'pull', '--username', 'me', 'app'], /--username and --password-stdin go together/],
     [['image', 'pull', '--password-stdin', 'app'], /--username and --password-stdin go together/],
   ];
