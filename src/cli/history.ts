@@ -127,6 +127,15 @@ const noteMissing = async ({ fitting, prunedRecords }: Past, isFiltered: boolean
   } else if (fitting === 0) await write(io.stderr, 'scribe: Nothing was recorded that fits.\n');
 };
 
+/** A row of a read says the process that called and its user, not what program that was. */
+const noteReads = async ({ executable }: Filter, withReads: boolean, { stderr }: Io): Promise<void> => {
+  if (executable === null || !withReads) return;
+  await write(
+    stderr,
+    'scribe: Of calls that only read the program is not recorded, except where an audit rule has level "request": --executable leaves the others out; --uid chooses among them.\n',
+  );
+};
+
 const checkCursor = ({ follow, limit, reads, ...values }: Values<typeof options>): void => {
   if (values['cursor-file'] === undefined) return;
   if (follow !== true) throw misuse('--cursor-file goes with --follow.');
@@ -200,6 +209,7 @@ export const history = command({
       const range = cursor === null ? askedRange : rangeBehind(cursor, askedRange);
       const selection = createSelection(wanted);
       const withReads = values.reads === true || namesReads(filter.methods);
+      await noteReads(filter, withReads, io);
       const plugin = values.events === true ? null : filter.plugin;
       const withEvents = values.events === true || filter.plugin !== null;
       const [live, shownSeq] = [watch !== null, cursor?.seq ?? null];

@@ -264,6 +264,21 @@ describe('history', () => {
       );
     });
 
+    test('tell no program, which is said where one is asked for', async () => {
+      for (const words of [['--reads'], ['--method', 'containerstatus']]) {
+        const asked = ['history', '--root', root.dir, '--executable', 'crictl', ...words];
+        const { exitStatus, stdout, stderr } = await scribe(asked);
+        assert.equal(exitStatus, 0);
+        assert.match(
+          stderr,
+          /^scribe: Of calls that only read the program is not recorded, .*; --uid chooses among them\.$/m,
+        );
+        assert.ok(rowsOf(stdout).every(({ WHAT }) => WHAT === 'ExecSync'));
+      }
+      const changing = await scribe(['history', '--root', root.dir, '--executable', 'crictl']);
+      assert.equal(changing.stderr, '');
+    });
+
     test('are shown without --reads when they are asked for by name', async () => {
       const rows = rowsOf(await history('--method', 'containerstatus', '--failed'));
       assert.deepEqual(

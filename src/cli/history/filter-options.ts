@@ -12,7 +12,11 @@ export const filterOptions = {
       'Only calls of this method, as CRI names it: RunPodSandbox, ExecSync, ListContainers. In any case. Given more than once: of any of them.',
   },
   uid: { value: 'UID', about: 'Only calls of this user, by number, as the kernel says.' },
-  executable: { value: 'PROGRAM', about: 'Only calls of this program: its path, or the end of it (crictl).' },
+  executable: {
+    value: 'PROGRAM',
+    about:
+      'Only calls of this program: its path, or the end of it (crictl). Of calls that only read, those alone that an audit rule has recorded with their request.',
+  },
   code: { value: 'CODE', about: 'Only calls that ended with this gRPC code: NOT_FOUND, or 5.' },
   text: { value: 'TEXT', about: 'Only what has this text in it, in any case: in requests, answers and messages.' },
   plugin: {
