@@ -10,7 +10,6 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import Ajv from 'ajv';
 import { NamespaceMode } from '../../src/domain/model/cri.ts';
-import { post } from '../../src/cli/export/otlp.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import { openJournal } from '../../src/journal/open.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
@@ -320,36 +319,6 @@ describe('export to a target', () => {
     assert.deepEqual(
       seqs,
       story.records.map(({ seq }) => seq),
-    );
-  });
-
-  test('otlp: what a receiver refuses is said, once, and an answer that is none of OTLP is no receipt', async (t) => {
-    const answers = [
-      '{"partialSuccess":{"rejectedLogRecords":"3","errorMessage":"too \\u001b[1mold"}}',
-      '<html>log in</html>',
-    ];
-    let posts = 0;
-    const server = createServer((request, response) => {
-      posts += 1;
-      request.resume().on('end', () => response.writeHead(200).end(answers[0]));
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    t.after(() => server.close());
-    const { port } = server.address() as AddressInfo;
-    const cursor = join(await tempDir(t), 'cursor');
-    const words = ['export', '--root', root.dir, '--format', 'otlp', '--endpoint', `http://127.0.0.1:${port}`];
-    const partly = await scribe([...words, '--cursor-file', cursor]);
-    assert.equal(partly.exitStatus, 1);
-    assert.match(
-      partly.stderr,
-      /^scribe: http:\S+ refused 3 of the records, and must not be sent them again: too \\u\{1b\}\[1mold\n$/,
-    );
-    const again = await scribe([...words, '--cursor-file', cursor]);
-    assert.deepEqual([again.exitStatus, posts], [0, 1]);
-    answers.shift();
-    assert.match(
-      JSON.stringify(await post(`http://127.0.0.1:${port}/v1/logs`, '{}')),
-      /not taken.*its answer is no OTLP/,
     );
   });
 

@@ -5,6 +5,8 @@ import { printable } from '../format.ts';
 const POST_TIMEOUT_MS = 10_000;
 const ANSWER_BYTES_MAX = 65_536;
 const WORDS_MAX = 200;
+/** Whoever names a longer wait is asked again before that. */
+const WAIT_MS_MAX = 60_000;
 
 export interface Refusal {
   readonly count: number;
@@ -15,8 +17,8 @@ export interface Refusal {
 export type Posted =
   /** `refused`: records of it that the receiver will not have, and that must not be sent again; null: it has all. */
   | { readonly kind: 'taken'; readonly refused: Refusal | null }
-  /** Another try may do better. */
-  | { readonly kind: 'not taken'; readonly problem: string };
+  /** Another try may do better, after so long if the receiver has said; null: it has not. */
+  | { readonly kind: 'not taken'; readonly problem: string; readonly afterMs: number | null };
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -32,11 +34,22 @@ const objectIn = (text: string): JsonObject | null => {
   }
 };
 
+const notTaken = (problem: string, afterMs: number | null = null): Posted => ({ kind: 'not taken', problem, afterMs });
+
+/** Retry-After, in seconds or as a date; null where there is none to go by. */
+const waitOf = ({ headers }: Response): number | null => {
+  const text = headers.get('retry-after') ?? '';
+  const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
+  return Number.isNaN(ms) ? null : Math.min(Math.max(ms, 0), WAIT_MS_MAX);
+};
+
+const isRedirect = (status: number): boolean => status >= 300 && status < 400;
+const isFinal = (status: number): boolean => status >= 400 && status < 500 && status !== 429;
+
 /** Whoever has taken records answers an ExportLogsServiceResponse, or nothing; a page of a proxy is neither. */
 const judged = (text: string): Posted => {
   const answer = text.trim() === '' ? {} : objectIn(text);
-  if (answer === null)
-    return { kind: 'not taken', problem: 'its answer is no OTLP (no object in JSON), so it is no receiver of OTLP' };
+  if (answer === null) return notTaken('its answer is no OTLP (no object in JSON), so it is no receiver of OTLP');
   const partial = isObject(answer['partialSuccess']) ? answer['partialSuccess'] : {};
   const count = Number(partial['rejectedLogRecords'] ?? 0);
   const words = partial['errorMessage'];
@@ -62,18 +75,21 @@ export const post = async (url: string, body: string): Promise<Posted> => {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body,
-      redirect: 'error',
+      // Records go where the operator sends them, and nowhere else.
+      redirect: 'manual',
       signal: AbortSignal.timeout(POST_TIMEOUT_MS),
     });
     if (response.ok) return judged(await textOf(response));
     await response.body?.cancel();
-    const isFinal = response.status >= 400 && response.status < 500 && response.status !== 429;
-    if (isFinal) throw failure(`${url} refused the records: HTTP status ${response.status}.`);
-    return { kind: 'not taken', problem: `it answered HTTP status ${response.status}` };
+    const { status } = response;
+    if (isRedirect(status))
+      throw failure(`${url} sends elsewhere (HTTP status ${status}): name the receiver's own address as --endpoint.`);
+    if (isFinal(status)) throw failure(`${url} refused the records: HTTP status ${status}.`);
+    return notTaken(`it answered HTTP status ${status}`, waitOf(response));
   } catch (thrown) {
     if (thrown instanceof CliError) throw thrown;
     const cause = thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown;
-    return { kind: 'not taken', problem: cause instanceof Error ? cause.message : String(cause) };
+    return notTaken(cause instanceof Error ? cause.message : String(cause));
   }
 };
 

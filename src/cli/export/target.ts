@@ -33,14 +33,17 @@ export const streamTarget = (output: Output): Target => ({
   close: async () => {},
 });
 
-/**
- * Tries until it is taken, or for a while. `tryOnce` resolves with what is wrong that may be better soon, null for nothing,
- * and throws for what another try will not change.
- */
+/** Why it was not taken; what may be better soon, and how long the target itself wants to be left alone. */
+interface Problem {
+  readonly words: string;
+  readonly afterMs: number | null;
+}
+
+/** Tries until it is taken, or for a while. `tryOnce` resolves with null when it is, and throws for what another try will not change. */
 const sending =
   (
     name: string,
-    tryOnce: (text: string) => Promise<string | null>,
+    tryOnce: (text: string) => Promise<Problem | null>,
     waitsMs: readonly number[],
     waiting: Waiting,
   ): Target['send'] =>
@@ -51,11 +54,12 @@ const sending =
         if (tries > waitsMs.length) waiting?.(`${name} takes records again.`);
         return;
       }
-      const said = `${name} did not take the records: ${problem}.`;
+      const said = `${name} did not take the records: ${problem.words}.`;
       if (tries === waitsMs.length && waiting === null)
         throw failure(`${said} With --cursor-file the next export goes on where this one ended.`);
       if (tries === waitsMs.length) waiting?.(`${said} They wait until it does.`);
-      await sleep(waitsMs[tries] ?? Math.min(WAIT_MS * 2 ** (tries - waitsMs.length), WAIT_MS_MAX));
+      const waitMs = waitsMs[tries] ?? Math.min(WAIT_MS * 2 ** (tries - waitsMs.length), WAIT_MS_MAX);
+      await sleep(Math.max(waitMs, problem.afterMs ?? 0));
     }
   };
 
@@ -86,7 +90,7 @@ export const fileTarget = async (path: string, waiting: Waiting): Promise<Target
   const file = await open(path, 'a', FILE_MODE).catch(refused);
   const isRegular = (await lengthOf(file)) !== null;
   let start = isRegular && (await endsInside(path).catch(refused)) ? '\n' : '';
-  const tryOnce = async (text: string): Promise<string | null> => {
+  const tryOnce = async (text: string): Promise<Problem | null> => {
     const length = await lengthOf(file);
     try {
       await file.writeFile(start + text);
@@ -97,7 +101,7 @@ export const fileTarget = async (path: string, waiting: Waiting): Promise<Target
     } catch (thrown) {
       if (length !== null) await file.truncate(length).catch(() => {});
       const error = thrown as NodeJS.ErrnoException;
-      return FULL.includes(error.code) ? error.message : refused(error);
+      return FULL.includes(error.code) ? { words: error.message, afterMs: null } : refused(error);
     }
   };
   return { send: sending(`--output ${path}`, tryOnce, [], waiting), refused: () => 0, close: () => file.close() };
@@ -107,9 +111,9 @@ export const fileTarget = async (path: string, waiting: Waiting): Promise<Target
 export const otlpTarget = (endpoint: string, tell: (line: string) => void, waiting: Waiting): Target => {
   const url = `${endpoint.replace(/\/+$/, '')}/v1/logs`;
   let refusedCount = 0;
-  const tryOnce = async (text: string): Promise<string | null> => {
+  const tryOnce = async (text: string): Promise<Problem | null> => {
     const posted = await post(url, text);
-    if (posted.kind === 'not taken') return posted.problem;
+    if (posted.kind === 'not taken') return { words: posted.problem, afterMs: posted.afterMs };
     if (posted.refused !== null) {
       refusedCount += posted.refused.count;
       tell(refusalText(url, posted.refused));
