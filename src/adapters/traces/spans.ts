@@ -63,7 +63,8 @@ export const createCallSpans = (tracer: Tracer): CallSpans => {
   };
 
   const end = ({ span, atNs, monoNs }: Open, record: Sequenced, failure: Failure | undefined): void => {
-    if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: failure.message });
+    // Its message may quote what a client asked for, and leaves the node; the record has it.
+    if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: failure.reason });
     span.end(hrTime(atNs + (record.monoNs - monoNs)));
   };
 
