@@ -1,6 +1,7 @@
 /** `scribe replay`: decides again what journals say was decided, and shows where that differs. */
 import { dirname, resolve } from 'node:path';
 import { command, failure, misuse, type Values } from './command.ts';
+import { withRemedy } from './damage.ts';
 import { counted, grouped } from './format.ts';
 import { type Io, write } from './io.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
@@ -94,7 +95,7 @@ const replayNamed = async (name: string, until: Moment | null, shown: Shown, io:
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     // The others are replayed all the same.
-    await write(io.stderr, `scribe: ${error.message}\n`);
+    await write(io.stderr, `scribe: ${withRemedy(error.message)}\n`);
     return { name, problem: 'it cannot be replayed', tally: null };
   }
 };

@@ -4,6 +4,7 @@
  */
 import { nearest } from '../config/nearest.ts';
 import { CliError, type Command, type ExitStatus, misuse } from './command.ts';
+import { withRemedy } from './damage.ts';
 import { type Io, write } from './io.ts';
 import { parseWords } from './parse.ts';
 
@@ -209,7 +210,8 @@ const parsed = (command: Command, { name, rest }: Found): ReturnType<typeof pars
 const describe = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error);
   const foreseen = error instanceof CliError || 'failure' in error || 'code' in error;
-  return foreseen ? error.message : (error.stack ?? error.message);
+  const said = withRemedy(error.message);
+  return foreseen || said !== error.message ? said : (error.stack ?? said);
 };
 
 /** Runs one command line. Never rejects: what goes wrong is said on standard error. */

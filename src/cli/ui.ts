@@ -2,6 +2,7 @@
 import { dirname, resolve } from 'node:path';
 import { readableCopy } from '../journal/readable-copy.ts';
 import { command, failure, misuse } from './command.ts';
+import { withRemedy } from './damage.ts';
 import { levelOption, parseLevel } from './export/level.ts';
 import { counted, grouped } from './format.ts';
 import { write } from './io.ts';
@@ -93,7 +94,7 @@ export const ui = command({
       await write(io.stdout, `${server.url}\n`);
       const why = await Promise.race([toldToEnd(), feed.ended]);
       await server.close();
-      if (why !== null) throw failure(why);
+      if (why !== null) throw failure(withRemedy(why));
       return 0;
     } finally {
       feed.close();

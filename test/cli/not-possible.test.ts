@@ -1,8 +1,9 @@
 /** What commands say, and with which exit status, when what is asked for cannot be: each names what is wrong, and no stack is shown. */
 import assert from 'node:assert/strict';
-import { copyFile, mkdir, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, open, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
+import { makeJournal } from '../../scripts/lib/large-journal/make.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { run, runOk } from '../support/process.ts';
 import { freeBytesOf, mountSmallDisk } from '../support/small-disk.ts';
@@ -129,6 +130,27 @@ test('on the page a record that is no JSON keeps nobody from the others, and is 
   assert.equal((await frames().next()).value?.head.count, records.length);
   const shown = await get<{ body: unknown; row: { outcome: string } }>(`record?seq=${seq}`);
   assert.deepEqual([shown.body, shown.row.outcome], [{ unreadable: true }, 'cannot be read: see scribe verify']);
+});
+
+test('a file that is damaged in the middle: each command says what can be done, and what was before it can be read', async (t) => {
+  const at = await tempDir(t);
+  const path = join(at, 'journal.db');
+  await makeJournal({ path, records: 3_000, seed: 5 });
+  await using file = await open(path, 'r+');
+  const { size } = await file.stat();
+  const pageBytes = 4_096;
+  await file.write(Buffer.alloc(pageBytes, 0xff), 0, pageBytes, Math.floor(size / 2 / pageBytes) * pageBytes);
+  const { stdout } = await scribe(['verify', '--root', at]);
+  const [, first = ''] = /^record ([\d,]+): SQLite cannot read on from here/m.exec(stdout) ?? [];
+  const before = String(Number(first.replaceAll(',', '')) - 1);
+  const said = /^scribe: SQLite cannot read on in the journal: database disk image is malformed\. scribe verify says/m;
+  for (const command of ['history', 'export']) {
+    await fails([command, '--root', at], 1, said);
+    const { exitStatus, stderr } = await scribe([command, '--root', at, '--until', before]);
+    assert.equal(exitStatus, 0, `${command}: ${stderr}`);
+  }
+  for (const command of ['report', 'replay']) await fails([command, '--root', at], 1, said);
+  await fails(['ui', path], 1, said);
 });
 
 test('a file to replay that is empty, cut short, of something else, or not there', async () => {

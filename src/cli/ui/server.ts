@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { messageOf } from '../../domain/model/errors.ts';
 import { CliError, failure } from '../command.ts';
+import { withRemedy } from '../damage.ts';
 import { assetAt } from './assets.ts';
 import type { Matches } from '../../ui/answers.ts';
 import { BEAT, BEAT_EVERY_MS } from '../../ui/frames.ts';
@@ -142,7 +143,7 @@ const respond = async (request: IncomingMessage, response: ServerResponse, parts
 const fail = (response: ServerResponse, error: unknown): void => {
   if (response.headersSent) response.destroy();
   else if (error instanceof CliError) sendJson(response, error.exitStatus === 2 ? 400 : 404, { error: error.message });
-  else sendJson(response, 500, { error: `scribe could not answer that: ${messageOf(error)}` });
+  else sendJson(response, 500, { error: `scribe could not answer that: ${withRemedy(messageOf(error))}` });
 };
 
 const listening = async (server: Server, port: number): Promise<void> => {
