@@ -42,6 +42,19 @@ const isCorruption = (thrown: unknown): boolean => hasCode(thrown, /^SQLITE_(COR
 /** The file system has no room left. */
 export const isFull = (thrown: unknown): boolean => hasCode(thrown, /^SQLITE_FULL/);
 
+/**
+ * SQLite opens a file in WAL mode only where it may write an index beside it, unless another process has it open: a
+ * journal on a read-only medium, or in somebody else's directory, cannot be read there.
+ */
+const explainPlace = (path: string, thrown: unknown): unknown =>
+  hasCode(thrown, /^SQLITE_(READONLY|CANTOPEN)/)
+    ? new JournalError(
+        'Unwritable',
+        `The journal ${path} cannot be read where it lies, on a medium or in a directory that nothing can be written to (SQLite: ${errorOf(thrown).message}). Copy journal.db and the files beside it elsewhere, and name that directory with --root.`,
+        { cause: thrown },
+      )
+    : thrown;
+
 /** The error as the journal's users know it: Corrupt for damage, unchanged for anything else. */
 export const explain = (path: string, thrown: unknown): Error => {
   const error = errorOf(thrown);
@@ -112,13 +125,25 @@ export const connectWriter = (path: string): Db =>
 /** An empty database that is never on a disk: for comparing with. */
 export const connectScratch = (): Db => new Database(':memory:');
 
-/** Opens for reading; works beside a writer in another process and when there is none. Throws Corrupt for what is no journal. */
+const prepareReader = (db: Db): void => {
+  assertVersion(db);
+  pragma(db, `cache_size = -${cacheKiB.reader}`);
+  pragma(db, 'query_only = ON');
+  pragma(db, 'trusted_schema = OFF');
+  pragma(db, 'cell_size_check = ON');
+  refuseForeign(db);
+};
+
+/**
+ * Opens for reading; works beside a writer in another process and when there is none. Throws JournalError: Corrupt for
+ * what is no journal, Unwritable where it cannot be read for the place it lies in.
+ */
 export const connectReader = (path: string): Db =>
   opened(path, true, (db) => {
-    assertVersion(db);
-    pragma(db, `cache_size = -${cacheKiB.reader}`);
-    pragma(db, 'query_only = ON');
-    pragma(db, 'trusted_schema = OFF');
-    pragma(db, 'cell_size_check = ON');
-    refuseForeign(db);
+    try {
+      prepareReader(db);
+    } catch (thrown) {
+      // The file itself is open by now: what SQLite cannot open is what it needs beside it.
+      throw explainPlace(path, thrown);
+    }
   });

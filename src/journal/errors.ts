@@ -12,6 +12,8 @@ export type JournalErrorCode =
   | 'NewerSchema'
   /** SQLite cannot read it, or it is no journal. Set it aside whole. */
   | 'Corrupt'
+  /** Nothing can be written where it lies, and SQLite needs that even to read it: a copy elsewhere can be read. */
+  | 'Unwritable'
   /** SQLite, the file system or a setting is not what durability needs. */
   | 'Unsafe'
   /** A commit failed: the journal takes nothing more. */
@@ -28,3 +30,7 @@ export class JournalError extends Error {
 }
 
 export const errorOf = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));
+
+/** Whether it can be read once it is copied to another place. */
+export const isUnwritable = (thrown: unknown): boolean =>
+  thrown instanceof JournalError && thrown.code === 'Unwritable';

@@ -1,11 +1,10 @@
 /**
- * A journal that can be read where it lies, or a copy of it: SQLite opens a journal in WAL mode only in a directory that
- * it may write, unless another process has it open. Evidence on a read-only medium is none.
+ * A journal that can be read where it lies, or a copy of it: evidence on a read-only medium cannot (connect.ts).
  */
 import { copyFileSync, constants, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { connectReader } from './connect.ts';
+import { isUnwritable } from './errors.ts';
 import { openReader } from './open.ts';
 
 export interface ReadableCopy {
@@ -15,25 +14,8 @@ export interface ReadableCopy {
   readonly release: () => void;
 }
 
-const CANNOT_WRITE = /^SQLITE_(READONLY|CANTOPEN)/;
-
 /** What is not in the write-ahead log's index can be told from the log itself, so the index is not copied. */
 const COPIED = ['', '-wal'] as const;
-
-const isByPlace = (thrown: unknown): boolean => {
-  const { code } = thrown as NodeJS.ErrnoException;
-  return code !== undefined && CANNOT_WRITE.test(code);
-};
-
-/** SQLite's words where only a copy of it elsewhere can be read; null: it can be where it lies, or nowhere. */
-export const whyOnlyCopied = (path: string): string | null => {
-  try {
-    connectReader(path).close();
-    return null;
-  } catch (thrown) {
-    return isByPlace(thrown) ? (thrown as Error).message : null;
-  }
-};
 
 /** Throws what opening throws when the journal can't be read for another reason than where it lies. */
 export const readableCopy = (path: string): ReadableCopy => {
@@ -46,7 +28,7 @@ export const readableCopy = (path: string): ReadableCopy => {
     }
     return { path, isCopy: false, release: () => undefined };
   } catch (thrown) {
-    if (!isByPlace(thrown)) throw thrown;
+    if (!isUnwritable(thrown)) throw thrown;
     return copied(path);
   }
 };

@@ -10,7 +10,7 @@ import { Worker } from 'node:worker_threads';
 import type { ChainPart, Finding, Stretch } from './chain-check.ts';
 import { connectReader, type Db } from './connect.ts';
 import { GENESIS, HASH_BYTES } from './encoding.ts';
-import { errorOf } from './errors.ts';
+import { errorOf, isUnwritable } from './errors.ts';
 import { journalFiles } from './files.ts';
 import { chainSeqs, type KeptResult, readKept } from './kept-checkpoints.ts';
 import type { KeptElsewhere, SurroundingsReport, SurroundingsTask } from './surroundings-check.ts';
@@ -200,12 +200,14 @@ const verifyOn = async (run: RunTask, path: string, options: VerifyOptions): Pro
   };
 };
 
-/** Verifies the journal at `path`. Rejects only when there is none; damage of any kind is a finding. */
+/** Verifies the journal at `path`. Rejects only when it cannot be read for the place it lies in; damage of any kind is a finding. */
 export const verifyJournal = async (path: string, options: VerifyOptions = {}): Promise<VerifyReport> => {
   const threads = startThreads();
   try {
     return await verifyOn(threads.run, path, options);
   } catch (thrown) {
+    // That says nothing of the journal, which is not blamed for it.
+    if (isUnwritable(thrown)) throw thrown;
     const finding: Finding = { seq: null, what: `${path} cannot be read: ${errorOf(thrown).message}` };
     return {
       ok: false,

@@ -221,12 +221,22 @@ test('a journal where nothing can be written is said to lie there, and to be no 
     ['export'],
     ['prove', '9'],
     ['sql', 'SELECT 1'],
+    ['at', 'now', 'get', 'pods'],
+    ['diff', '1', '9'],
+    ['journal', 'info'],
+    ['journal', 'vkey'],
+    ['journal', 'backup', join(dir, 'of-the-medium')],
   ])
     await fails(
       [...words, '--root', disk],
       1,
       /^scribe: The journal \S+ cannot be read where it lies, .* elsewhere, and name that directory with --root\.$/m,
     );
+  // Some make that copy themselves, whether the journal is named or its root.
+  const replayed = await scribe(['replay', '--root', disk]);
+  assert.equal(replayed.exitStatus, 0, replayed.stderr);
+  const doctor = await scribe(['doctor', '--json', '--root', disk]);
+  assert.match(doctor.stdout, /"detail":"The journal \S+ cannot be read where it lies, /);
 });
 
 test('a bundle that the disk has no room for leaves nothing behind', async (t) => {

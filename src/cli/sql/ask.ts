@@ -48,7 +48,7 @@ export async function* ask({ journalPath, sql, timeLimitMs }: Question): AsyncGe
         `The query took longer than ${limit} and was ended. Narrow it by seq or at, or give more --time-limit.`,
       );
     }
-    if (code !== 0) throw failure(`The journal does not answer that: ${(await said) || 'its process ended'}`);
+    if (code !== 0) throw failure((await said) || 'The process that was to answer has ended.');
   } finally {
     clearTimeout(timer);
     child.kill('SIGKILL');

@@ -6,7 +6,7 @@
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { messageOf } from '../../domain/model/errors.ts';
-import { type Cell, openQueries } from '../../journal/queries.ts';
+import { type Cell, openQueries, type Queries } from '../../journal/queries.ts';
 
 const CHARS_HELD_MAX = 64 * 1024;
 
@@ -23,8 +23,7 @@ const LINE_ENDS = /[\u2028\u2029]/g;
 const lineOf = (row: readonly unknown[]): string =>
   `${JSON.stringify(row).replace(LINE_ENDS, (end) => `\\u${end.charCodeAt(0).toString(16)}`)}\n`;
 
-const answer = async (path: string, sql: string): Promise<void> => {
-  const queries = openQueries(path);
+const answer = async (queries: Queries, sql: string): Promise<void> => {
   const { columns, rows } = queries.ask(sql);
   let held = lineOf(columns);
   const flush = async (): Promise<void> => {
@@ -37,11 +36,21 @@ const answer = async (path: string, sql: string): Promise<void> => {
     if (held.length > CHARS_HELD_MAX) await flush();
   }
   await flush();
-  queries.close();
+};
+
+const answerOf = async (path: string, sql: string): Promise<void> => {
+  const queries = openQueries(path);
+  try {
+    await answer(queries, sql);
+  } catch (error) {
+    throw new Error(`The journal does not answer that: ${messageOf(error)}`, { cause: error });
+  } finally {
+    queries.close();
+  }
 };
 
 try {
-  await answer(process.argv[2] ?? '', await text(process.stdin));
+  await answerOf(process.argv[2] ?? '', await text(process.stdin));
 } catch (error) {
   process.stderr.write(messageOf(error));
   process.exitCode = 1;
