@@ -1,6 +1,6 @@
 /** `scribe replay` at single decisions: --break-on, --step over a pipe, --inspect with a real debugger, reports of crashes. */
 import assert from 'node:assert/strict';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { copyFile, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { Input } from '../../src/domain/model/records.ts';
@@ -131,6 +131,7 @@ describe('replay by hand', () => {
     await node.ask(runPod());
     throws = true;
     void node.ask(runPod('last'));
+    const [first = assert.fail()] = recordsOf(node);
     const root = await rootWith(t, recordsOf(node));
     const [error] = node.errors;
     writeCrashReport(
@@ -145,6 +146,11 @@ describe('replay by hand', () => {
     assert.match(stdout, /RangeError: \[message left out\]\n +at /);
     assert.match(stdout, new RegExp(`It could not decide on record ${recordsOf(node).length + 1}:\n`));
     assert.match(stdout, /Today it is decided:\n +\d+ {2}sandbox\.requested/);
+    // The next start takes the numbers of what never came to the disk, and the service manager is quick.
+    const gone = await rootWith(t, [...recordsOf(node), { ...first, seq: recordsOf(node).length + 1 }]);
+    await copyFile(join(root.dir, name), join(gone.dir, name));
+    const later = await scribe(['replay', join(gone.dir, name)]);
+    assert.equal(later.stdout, stdout);
     // Whoever sends a report chose what is in it, and steers no terminal of who looks at it.
     const sent = join(root.dir, 'sent.json');
     const report = JSON.parse(await readFile(join(root.dir, name), 'utf8')) as object;

@@ -208,6 +208,16 @@ describe('replay', () => {
     const { exitStatus, stdout, stderr } = await scribe(['replay', root.dir]);
     assert.equal(exitStatus, 0, stderr);
     assert.match(stdout, /begun behind record \d+, from folding what is left/);
+    const report = join(root.dir, 'crash-1.json');
+    const input = { type: 'task.exited', seq: 2, stream: 'node', atNs: '1', monoNs: '1', call: null, cause: null };
+    const crash = { scribeCrashReport: 1, version: '1', atNs: '1', what: 'it burns', stack: '', records: [], input };
+    await writeFile(report, JSON.stringify({ ...crash, isDecided: false }));
+    const crashed = await scribe(['replay', report]);
+    assert.equal(crashed.exitStatus, 1);
+    assert.match(
+      crashed.stderr,
+      /^scribe: What \S+journal\.db had when the daemon ended is pruned: .* from record \d+ on\. /,
+    );
   });
 
   test('a journal where nothing can be written, with and without its log, leaves nothing there', async (t) => {

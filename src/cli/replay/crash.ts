@@ -33,21 +33,44 @@ export const journalOfReport = (report: CrashReport, path: string): string => {
 const recordOf = (record: WrittenRecord): Sequenced =>
   ({ ...record, atNs: BigInt(record.atNs), monoNs: BigInt(record.monoNs) }) as Sequenced;
 
-/** The journal, and behind it what the report has more. */
+const isSame = (record: Sequenced, other: Sequenced | null): boolean =>
+  other?.type === record.type && other.stream === record.stream && other.monoNs === record.monoNs;
+
+/**
+ * The last record in the journal of the daemon that crashed, or of one before it: what it had decided, and was not on disk, never
+ * happened, and the daemons after it gave the same numbers to records of their own.
+ */
+const endOfLife = (reported: readonly Sequenced[], { headSeq, record }: Source): number => {
+  const other = reported.find((one) => one.seq <= headSeq && !isSame(one, record(one.seq)));
+  return other === undefined ? headSeq : other.seq - 1;
+};
+
+/** The journal up to the crash, and behind it what the report has more. Throws where that was pruned since. */
 export const crashSource = (report: CrashReport, journal: Source): Source => {
-  const all = [...report.records, ...(report.input === null || report.isDecided ? [] : [report.input])];
-  const more = all.map(recordOf).filter(({ seq }) => seq > journal.headSeq);
-  const headSeq = more.at(-1)?.seq ?? journal.headSeq;
+  const reported = [...report.records, ...(report.input === null || report.isDecided ? [] : [report.input])].map(
+    recordOf,
+  );
+  const endSeq = endOfLife(reported, journal);
+  const { start } = journal;
+  if (endSeq < start.seq || (report.input !== null && report.input.seq <= start.seq))
+    throw failure(
+      `What ${journal.name} had when the daemon ended is pruned: it can be replayed from record ${grouped(start.seq + 1)} on. Put a copy from before beside the report.`,
+    );
+  const more = reported.filter(({ seq }) => seq > endSeq);
+  const headSeq = more.at(-1)?.seq ?? endSeq;
   return {
     ...journal,
     headSeq,
     crash: report,
     journaled: (fromSeq, toSeq) =>
-      journal.journaled(fromSeq, toSeq) +
+      journal.journaled(fromSeq, Math.min(toSeq, endSeq)) +
       more.filter((record) => isInput(record) && record.seq >= fromSeq && record.seq <= toSeq).length,
-    record: (seq) => more.find((record) => record.seq === seq) ?? journal.record(seq),
+    record: (seq) => more.find((record) => record.seq === seq) ?? (seq <= endSeq ? journal.record(seq) : null),
     *records(fromSeq, toSeq, told) {
-      yield* journal.records(fromSeq, toSeq, told);
+      for (const record of journal.records(fromSeq, Math.min(toSeq, endSeq), told)) {
+        if (record.seq > endSeq) break;
+        yield record;
+      }
       for (const record of more) {
         if (record.seq > toSeq && isInput(record)) return;
         yield record;

@@ -13,7 +13,13 @@ export const openSource = async (path: string): Promise<Source> => {
   if (text === '') throw failure(`${file} is empty, and so no journal: copy it anew.`);
   const report = crashReportIn(text);
   if (report === null) return goldenSource(path, text);
-  return crashSource(report, await openSource(journalOfReport(report, file)));
+  const journal = await openSource(journalOfReport(report, file));
+  try {
+    return crashSource(report, journal);
+  } catch (error) {
+    journal.close();
+    throw error;
+  }
 };
 
 export const isCrashReport = async (path: string): Promise<boolean> => {
