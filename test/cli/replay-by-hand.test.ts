@@ -80,6 +80,24 @@ describe('replay by hand', () => {
     assert.deepEqual((await ask('go 100000')).at(-1), 'The journal ends here.');
   });
 
+  test('--step: where a field changes is found again from wherever one went back to', async (t) => {
+    const { journalPath } = await differing(t);
+    const decisions = async (...lines: readonly string[]): Promise<string[]> => {
+      const words = ['replay', '--step', '--break-on', 'container/nginx.phase.kind', journalPath];
+      const { stdout } = await scribe(words, { stdin: lines.join('\n') });
+      return stdout.split('\n').filter((line) => /^\d+ {2}/.test(line));
+    };
+    const onward = Array<string>(9).fill('continue');
+    const changes = await decisions(...onward);
+    assert.ok(changes.length > 3);
+    const [, , ...again] = await decisions('continue', 'back 999', ...onward);
+    assert.deepEqual(again.slice(1), changes);
+    // Over a change, which is no reason to stop behind it.
+    const [, second = '', ...rest] = changes;
+    const passed = await decisions(`go ${second.split(' ')[0]}`, 'next', ...onward);
+    assert.deepEqual(passed.slice(3), rest);
+  });
+
   test('--inspect: the debugger stops in front of the decision that differs', { timeout: 60_000 }, async (t) => {
     const { journalPath, seq } = await differing(t);
     const replaying = await startProcess(t, [process.execPath, 'src/cli/main.ts', 'replay', '--inspect', journalPath]);

@@ -201,6 +201,9 @@ describe('replay', () => {
     const [, checked, journaled] = /(\d+) decisions checked of (\d+) journaled/.exec(stdout) ?? [];
     assert.equal(checked, journaled);
     assert.ok(Number(checked) > 10);
+    // What was so from the beginning changes at no decision.
+    const { stderr: none } = await scribe(['replay', '--break-on', 'node.facts', root.dir]);
+    assert.match(none, /no decision is like that/);
   });
 
   test('a pruned journal without a snapshot: from where the pruning was recorded', async (t) => {

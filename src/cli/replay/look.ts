@@ -4,7 +4,7 @@ import type { Replayed } from '../../engine/replay.ts';
 import { failure, type ExitStatus } from '../command.ts';
 import { grouped, jsonLine } from '../format.ts';
 import { type Io, write } from '../io.ts';
-import { type Break, differs } from './break-on.ts';
+import { type Break, type BreakFrom, differs } from './break-on.ts';
 import { reportLines } from './crash.ts';
 import { decisionLines, textOf, unrecordedLines } from './decision.ts';
 import { firstAt, inspectAt } from './inspect.ts';
@@ -15,7 +15,7 @@ import { answerTo, createStepper, step } from './step.ts';
 export interface Looking {
   readonly toSeq: number;
   /** What --break-on names; null: nothing. */
-  readonly stop: Break | null;
+  readonly stop: BreakFrom | null;
   readonly step: boolean;
   readonly inspect: boolean;
   readonly json: boolean;
@@ -23,13 +23,13 @@ export interface Looking {
 
 export const look = async (source: Source, { toSeq, stop: asked, ...how }: Looking, io: Io): Promise<ExitStatus> => {
   const { crash, name } = source;
-  const stop = asked ?? crashed(source) ?? differs;
+  const stop = asked?.(source.start) ?? crashed(source) ?? differs;
   if (crash !== undefined && !how.json) await write(io.stdout, textOf(reportLines(crash)));
   const unreadable: Unreadable = (seq, why) => void io.stderr.write(`scribe: record ${grouped(seq)}: ${why}\n`);
   if (how.step) {
-    const stepper = createStepper(decisionsOf(source, { toSeq, unreadable }));
-    if (stop !== differs) await write(io.stdout, textOf(answerTo('continue', source, stepper, stop) ?? []));
-    await step(io, source, stepper, stop);
+    const stepper = createStepper(decisionsOf(source, { toSeq, unreadable }), stop);
+    if (stop !== differs) await write(io.stdout, textOf(answerTo('continue', source, stepper) ?? []));
+    await step(io, source, stepper);
     return 0;
   }
   if (asked === null && crash !== undefined && crash.input === null) return 0;

@@ -8,7 +8,7 @@ import type { Replayed } from '../../engine/replay.ts';
 import { counted, grouped, jsonLine } from '../format.ts';
 import { type Io, write } from '../io.ts';
 import { changesBetween } from '../past/changes.ts';
-import { type Break, differs } from './break-on.ts';
+import type { Break } from './break-on.ts';
 import { causeLines, changeLines, decisionLines, textOf } from './decision.ts';
 import { fieldNamed, fieldOf, thingNamed } from './things.ts';
 import type { Source } from './source.ts';
@@ -21,6 +21,8 @@ interface Position {
   /** Before and after it. */
   readonly before: Readonly<NodeState> | null;
   readonly state: Readonly<NodeState>;
+  /** Whether `continue` ends here. */
+  readonly stops: boolean;
 }
 
 export interface Stepper {
@@ -31,7 +33,7 @@ export interface Stepper {
   readonly here: () => Position | null;
 }
 
-export const createStepper = (decisions: Iterator<Replayed, unknown>): Stepper => {
+export const createStepper = (decisions: Iterator<Replayed, unknown>, stop: Break): Stepper => {
   const kept: Position[] = [];
   let at = -1;
 
@@ -39,7 +41,9 @@ export const createStepper = (decisions: Iterator<Replayed, unknown>): Stepper =
     const taken = decisions.next();
     if (taken.done === true) return null;
     const replayed = taken.value;
-    const position = { replayed, before: kept.at(-1)?.state ?? null, state: copyState(replayed.state) };
+    const before = kept.at(-1)?.state ?? null;
+    // Asked here alone: it has to see each of them once, and in order, wherever one goes back to.
+    const position = { replayed, before, state: copyState(replayed.state), stops: stop(replayed) };
     if (kept.push(position) > KEPT_MAX) kept.shift();
     at = kept.length - 1;
     return position;
@@ -122,7 +126,7 @@ const recordsLines = ({ input, recorded }: Replayed): string[] =>
   );
 
 /** What a line asks for; null: the end. */
-export const answerTo = (line: string, source: Source, stepper: Stepper, stop: Break): readonly string[] | null => {
+export const answerTo = (line: string, source: Source, stepper: Stepper): readonly string[] | null => {
   const [word = '', ...rest] = line.trim().split(/\s+/);
   const command = word === '' ? 'next' : commandOf(word);
   const here = stepper.here();
@@ -138,7 +142,7 @@ export const answerTo = (line: string, source: Source, stepper: Stepper, stop: B
     case 'back':
       return repeated(stepper.back, stepper.here, countOf(rest[0]), 'Nothing is kept of what was before.');
     case 'continue':
-      return run(stepper, ({ replayed }) => stop(replayed));
+      return run(stepper, ({ stops }) => stops);
     case 'go': {
       const seq = Number(rest[0]);
       if (!Number.isSafeInteger(seq)) return ['go takes the number of a record.'];
@@ -158,18 +162,13 @@ export const answerTo = (line: string, source: Source, stepper: Stepper, stop: B
 };
 
 /** Answers line after line until there are none, or quit. `first` is shown before anything is asked. */
-export const step = async (
-  { stdin, stdout }: Io,
-  source: Source,
-  stepper: Stepper,
-  stop: Break = differs,
-): Promise<void> => {
+export const step = async ({ stdin, stdout }: Io, source: Source, stepper: Stepper): Promise<void> => {
   const prompt = async (): Promise<void> => (stdout.isTTY === true ? write(stdout, '(replay) ') : undefined);
   const lines = createInterface({ input: stdin, crlfDelay: Number.POSITIVE_INFINITY });
   try {
     await prompt();
     for await (const line of lines) {
-      const answer = answerTo(line, source, stepper, stop);
+      const answer = answerTo(line, source, stepper);
       if (answer === null) return;
       await write(stdout, textOf(answer));
       await prompt();
