@@ -76,3 +76,13 @@ export const openTree = (path: string): OpenedTree => {
     throw thrown;
   }
 };
+
+/** The key of a journal as verifiers take it. Throws JournalError when there is no journal, nothing in it, or no key. */
+export const vkeyIn = (path: string): string => {
+  const tree = openTree(path);
+  try {
+    return tree.vkey();
+  } finally {
+    tree.close();
+  }
+};

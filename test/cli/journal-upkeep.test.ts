@@ -1,6 +1,7 @@
 /** `scribe journal info`, `backup` and `compact`, beside whoever writes the journal and without. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, statSync } from 'node:fs';
+import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -200,6 +201,17 @@ describe('journal backup', () => {
     const again = await scribe(['journal', 'backup', '--root', dir, to]);
     assert.equal(again.exitStatus, 1);
     assert.match(again.stderr, /There is a journal at .* already; name another directory/);
+
+    // Where the key is not there, as in this copy, no other could be verified: nothing is left of one.
+    const copied = join(to, 'copied');
+    const keyless = await scribe(['journal', 'backup', '--root', to, copied]);
+    assert.equal(keyless.exitStatus, 1);
+    assert.match(keyless.stderr, /journal\.db\.key is missing or no key, or you may not read it\.\n$/);
+    assert.equal(existsSync(copied), false);
+    await copyFile(join(to, 'journal.vkey'), join(to, 'journal.db.key'));
+    const signless = await scribe(['journal', 'backup', '--with-key', '--root', to, copied]);
+    assert.match(signless.stderr, /^scribe: --with-key: .*journal\.db\.key is no key that signs\.\n$/);
+    assert.deepEqual([signless.exitStatus, existsSync(copied)], [1, false]);
 
     const whole = join(to, 'whole');
     assert.equal((await scribe(['journal', 'backup', '--with-key', '--root', dir, whole])).exitStatus, 0);

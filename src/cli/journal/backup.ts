@@ -4,8 +4,9 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { messageOf } from '../../domain/model/errors.ts';
 import { backUpJournal } from '../../journal/backup.ts';
+import { readSigningKey } from '../../journal/checkpoints.ts';
 import { journalFiles } from '../../journal/files.ts';
-import { openTree } from '../../journal/open-tree.ts';
+import { vkeyIn } from '../../journal/open-tree.ts';
 import { verifyJournal } from '../../journal/verify.ts';
 import { command, failure, misuse } from '../command.ts';
 import { bytes, counted, grouped } from '../format.ts';
@@ -43,7 +44,11 @@ export const journalBackup = command({
   run: async (values, [operand], io) => {
     if (operand === undefined) throw misuse('DIR is missing.');
     const path = await readableJournal(await rootOf(values));
-    const dir = resolve(operand);
+    const [dir, from] = [resolve(operand), journalFiles(path)];
+    // Before anything is copied that could not be verified, or not be put back.
+    const vkey = vkeyIn(path);
+    if (values['with-key'] === true && readSigningKey(from.key) === null)
+      throw failure(`--with-key: ${from.key} is no key that signs.`);
     const copyPath = journalOf(dir);
     if (existsSync(copyPath)) throw failure(`There is a journal at ${copyPath} already; name another directory.`);
     await mkdir(dir, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
@@ -53,12 +58,8 @@ export const journalBackup = command({
     await backUpJournal(path, copyPath, ({ pagesDone, pages }) =>
       progress.draw(() => [`copying ${bytes(pagesDone * PAGE_BYTES)} of ${bytes(pages * PAGE_BYTES)}`]),
     );
-    const [from, to] = [journalFiles(path), journalFiles(copyPath)];
-    const tree = openTree(path);
-    const vkey = `${tree.vkey()}\n`;
-    tree.close();
-    await writeFile(resolve(dir, VKEY_FILE), vkey, { mode: 0o600 });
-    if (values['with-key'] === true) await copyFile(from.key, to.key);
+    await writeFile(resolve(dir, VKEY_FILE), `${vkey}\n`, { mode: 0o600 });
+    if (values['with-key'] === true) await copyFile(from.key, journalFiles(copyPath).key);
     const report = await verifyJournal(copyPath, {
       key: resolve(dir, VKEY_FILE),
       onProgress: (records, of) => progress.draw(() => [`verifying ${grouped(records)} of ${counted(of, 'record')}`]),

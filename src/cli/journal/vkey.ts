@@ -1,5 +1,5 @@
 /** `scribe journal vkey`: the public key by which others check what the journal's owner signs. */
-import { openTree } from '../../journal/open-tree.ts';
+import { vkeyIn } from '../../journal/open-tree.ts';
 import { command } from '../command.ts';
 import { write } from '../io.ts';
 import { configOption, readableJournal, rootOf, rootOption } from '../places.ts';
@@ -15,12 +15,7 @@ export const journalVkey = command({
   options,
   examples: [['scribe journal vkey > /mnt/audit/node7.vkey', 'For scribe verify --key, and for fsck --public_key.']],
   run: async (values, _operands, io) => {
-    const tree = openTree(await readableJournal(await rootOf(values)));
-    try {
-      await write(io.stdout, `${tree.vkey()}\n`);
-      return 0;
-    } finally {
-      tree.close();
-    }
+    await write(io.stdout, `${vkeyIn(await readableJournal(await rootOf(values)))}\n`);
+    return 0;
   },
 });
