@@ -19,7 +19,7 @@ import { startRegistry } from '../test/support/registry.ts';
 import { stageBoot } from '../test/support/staged-boot.ts';
 import { keepWriting } from './compare/busy-disk.ts';
 import { pushManyImages } from './compare/images.ts';
-import { namedIn } from './options.ts';
+import { namedIn, optionsOrEnd, positive } from './options.ts';
 import { loadNow, readEnvironment } from './compare/environment.ts';
 import {
   type Bench,
@@ -83,12 +83,6 @@ interface Options {
   readonly nri: boolean;
   readonly crun: boolean;
 }
-
-const positive = (name: string, text: string, isAllowed: (value: number) => boolean): number => {
-  const value = Number(text);
-  if (!isAllowed(value) || value <= 0) throw new Error(`--${name} ${text}: it takes a number above 0`);
-  return value;
-};
 
 /** Throws one sentence for anything that it cannot take. */
 const readOptions = (): Options => {
@@ -251,16 +245,6 @@ const comparison = async (bench: Bench, { plan, before, isAlone, isDiskBusy }: O
   };
 };
 
-const optionsOrEnd = (): Options => {
-  try {
-    return readOptions();
-  } catch (error) {
-    console.error(error instanceof Error ? error.message : error);
-    console.error('node bench/compare.ts --help says what there is.');
-    process.exit(2);
-  }
-};
-
 const main = async (options: Options): Promise<void> => {
   const undos: (() => Promise<void>)[] = [];
   const owner: Owner = { after: (undo) => undos.push(undo) };
@@ -301,4 +285,4 @@ const main = async (options: Options): Promise<void> => {
   }
 };
 
-await main(optionsOrEnd());
+await main(optionsOrEnd('bench/compare.ts', readOptions));

@@ -16,6 +16,7 @@ import { openJournal } from '../src/journal/open.ts';
 import type { SqliteJournal } from '../src/journal/sqlite-journal.ts';
 import type { JournalRecord } from '../src/journal/types.ts';
 import { verifyJournal } from '../src/journal/verify.ts';
+import { optionsOrEnd, positive } from './options.ts';
 
 const usage = `node bench/journal.ts [--records N] [--seconds S] [--callers N] [--dir DIR] [--json]
 
@@ -27,21 +28,37 @@ const usage = `node bench/journal.ts [--records N] [--seconds S] [--callers N] [
 
 Ends with status 1 when a bound is missed.`;
 
-const { values } = parseArgs({
-  options: {
-    help: { type: 'boolean', default: false },
-    records: { type: 'string', default: '1000000' },
-    seconds: { type: 'string', default: '5' },
-    callers: { type: 'string', default: '64' },
-    dir: { type: 'string', default: tmpdir() },
-    json: { type: 'boolean', default: false },
-  },
-});
-if (values.help) {
-  console.log(usage);
-  process.exit(0);
+interface Options {
+  readonly counts: { readonly records: number; readonly seconds: number; readonly callers: number };
+  readonly dir: string;
+  readonly isJson: boolean;
 }
-const counts = { records: Number(values.records), seconds: Number(values.seconds), callers: Number(values.callers) };
+
+/** Throws one sentence for anything that it cannot take. */
+const readOptions = (): Options => {
+  const { values } = parseArgs({
+    options: {
+      help: { type: 'boolean', default: false },
+      records: { type: 'string', default: '1000000' },
+      seconds: { type: 'string', default: '5' },
+      callers: { type: 'string', default: '64' },
+      dir: { type: 'string', default: tmpdir() },
+      json: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) {
+    console.log(usage);
+    process.exit(0);
+  }
+  const counts = {
+    records: positive('records', values.records, Number.isInteger),
+    seconds: positive('seconds', values.seconds, Number.isFinite),
+    callers: positive('callers', values.callers, Number.isInteger),
+  };
+  return { counts, dir: values.dir, isJson: values.json };
+};
+
+const { counts, dir: parentDir, isJson } = optionsOrEnd('bench/journal.ts', readOptions);
 
 interface Figure {
   readonly name: string;
@@ -257,12 +274,12 @@ const print = (figures: readonly Figure[]): void => {
   }
 };
 
-const dir = await mkdtemp(join(values.dir, 'scribe-bench-'));
+const dir = await mkdtemp(join(parentDir, 'scribe-bench-'));
 const path = join(dir, 'journal.db');
 const all: Figure[] = [];
 const show = (figures: readonly Figure[]): void => {
   all.push(...figures);
-  if (!values.json) print(figures);
+  if (!isJson) print(figures);
 };
 try {
   const { journal } = openJournal({ path });
@@ -275,9 +292,9 @@ try {
   await journal.close();
   show(benchFold(path));
   show(await benchVerify(path));
-  if (values.json) console.log(JSON.stringify(all));
+  if (isJson) console.log(JSON.stringify(all));
   const { runMs, waitMs } = cpuTimes();
-  if (waitMs > runMs / 4 && !values.json) {
+  if (waitMs > runMs / 4 && !isJson) {
     console.log(
       `The main thread ran ${Math.round(runMs)} ms and waited ${Math.round(waitMs)} ms for a CPU: the machine is busy.`,
     );

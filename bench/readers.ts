@@ -6,14 +6,14 @@
  */
 import { copyFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { waitServing } from '../scripts/lib/serving.ts';
 import { openReader } from '../src/journal/open.ts';
 import { journalFiles } from '../src/journal/files.ts';
 import { startDaemon, type Daemon } from '../test/support/daemon.ts';
 import { median, percentile } from './compare/statistics.ts';
-import { namedIn } from './options.ts';
+import { journalIn, namedIn, optionsOrEnd, positive } from './options.ts';
 import { type Known, readerGoals } from './readers/commands.ts';
 import { measureFsck } from './readers/fsck.ts';
 import { load, runScribe, timeToListen } from './readers/run.ts';
@@ -30,24 +30,37 @@ its own, as root. Run npm run build first, as whoever installs scribe does.`;
 
 const parts = ['commands', 'daemon', 'fsck'] as const;
 
-const { values, positionals } = parseArgs({
-  options: {
-    help: { type: 'boolean', default: false },
-    rounds: { type: 'string', default: '3' },
-    calls: { type: 'string', default: '1000' },
-    only: { type: 'string', default: 'commands,daemon' },
-  },
-  allowPositionals: true,
-});
-const [named] = positionals;
-if (values.help || named === undefined) {
-  console.log(usage);
-  process.exit(values.help ? 0 : 2);
+interface Options {
+  readonly journal: string;
+  readonly wanted: readonly (typeof parts)[number][];
+  readonly rounds: number;
+  readonly calls: number;
 }
-const wanted = namedIn('only', values.only, parts);
-const journal = resolve(named);
-const rounds = Number(values.rounds);
-const calls = Number(values.calls);
+
+/** Throws one sentence for anything that it cannot take. */
+const readOptions = (): Options => {
+  const { values, positionals } = parseArgs({
+    options: {
+      help: { type: 'boolean', default: false },
+      rounds: { type: 'string', default: '3' },
+      calls: { type: 'string', default: '1000' },
+      only: { type: 'string', default: 'commands,daemon' },
+    },
+    allowPositionals: true,
+  });
+  if (values.help) {
+    console.log(usage);
+    process.exit(0);
+  }
+  return {
+    journal: journalIn(positionals),
+    wanted: namedIn('only', values.only, parts),
+    rounds: positive('rounds', values.rounds, Number.isInteger),
+    calls: positive('calls', values.calls, Number.isInteger),
+  };
+};
+
+const { journal, wanted, rounds, calls } = optionsOrEnd('bench/readers.ts', readOptions);
 
 const known = (): Known => {
   const reader = openReader(journal);

@@ -13,6 +13,7 @@ import { parseArgs } from 'node:util';
 import type { Page } from 'playwright-core';
 import { openRecord } from '../test/cli/ui/looking.ts';
 import { startChromium } from '../test/support/chromium.ts';
+import { journalIn, optionsOrEnd } from './options.ts';
 import { load } from './readers/run.ts';
 
 const PAN_FRAMES = 150;
@@ -25,17 +26,30 @@ const usage = `node bench/ui.ts JOURNAL [--filter WORDS] [--pictures DIR]
 
 JOURNAL is what node scripts/make-journal.ts JOURNAL made. Needs Chromium, which npm test installs.`;
 
-const options = {
-  help: { type: 'boolean', default: false },
-  pictures: { type: 'string' },
-  filter: { type: 'string', default: 'failed' },
-} as const;
-const { values, positionals } = parseArgs({ options, allowPositionals: true });
-const [journal] = positionals;
-if (values.help || journal === undefined) {
-  console.log(usage);
-  process.exit(values.help ? 0 : 2);
+interface Options {
+  readonly journal: string;
+  readonly filter: string;
+  readonly pictures: string | undefined;
 }
+
+/** Throws one sentence for anything that it cannot take. */
+const readOptions = (): Options => {
+  const { values, positionals } = parseArgs({
+    options: {
+      help: { type: 'boolean', default: false },
+      pictures: { type: 'string' },
+      filter: { type: 'string', default: 'failed' },
+    },
+    allowPositionals: true,
+  });
+  if (values.help) {
+    console.log(usage);
+    process.exit(0);
+  }
+  return { journal: journalIn(positionals), filter: values.filter, pictures: values.pictures };
+};
+
+const { journal, filter, pictures } = optionsOrEnd('bench/ui.ts', readOptions);
 
 /** Processor time of a process so far. */
 const cpuMsOf = (pid: number | undefined): number => {
@@ -133,22 +147,22 @@ try {
   console.log(await page.locator('#status').textContent());
   await panEverywhere(page, '');
   const filteredMs = performance.now();
-  await page.locator('#filter').fill(values.filter);
+  await page.locator('#filter').fill(filter);
   await page.locator('#filter').press('Enter');
   const note = page.locator('#filter-note').filter({ hasText: /^[\d,]+ records$/ });
   await note.waitFor();
-  console.log(`filter ${values.filter}: ${await note.textContent()}, ${Math.round(performance.now() - filteredMs)} ms`);
+  console.log(`filter ${filter}: ${await note.textContent()}, ${Math.round(performance.now() - filteredMs)} ms`);
   await page.locator('#lanes').focus();
   await panEverywhere(page, ', filtered');
   console.log(`load after: ${load()}`);
-  for (const colorScheme of values.pictures === undefined ? [] : (['light', 'dark'] as const)) {
+  for (const colorScheme of pictures === undefined ? [] : (['light', 'dark'] as const)) {
     const drawn = await chromium.newPage({ viewport: VIEWPORT, colorScheme });
     const view = new URLSearchParams({ since: '2026-11-20T00:00:00Z', until: '2026-11-20T00:12:00Z' });
     await drawn.goto(`${url}#${view.toString()}`);
     await shown(drawn);
     const seq = Number(await drawn.locator('#rows tr.bad').first().getAttribute('data-seq'));
     await openRecord(drawn, seq);
-    await drawn.screenshot({ path: join(values.pictures ?? '', `${colorScheme}.png`), animations: 'disabled' });
+    await drawn.screenshot({ path: join(pictures ?? '', `${colorScheme}.png`), animations: 'disabled' });
   }
 } finally {
   for (const undo of undos.toReversed()) await undo();

@@ -21,7 +21,7 @@ const usage = `node scripts/test.ts [PART-OF-PATH ...]
 
 Runs the test files whose path holds one of the parts, or all of them: node scripts/test.ts journal/verify streaming.
 npm test installs what they need before it runs all; sh scripts/setup.sh test installs it and runs none.
-Ends with status 1 where a test failed, or none ran.`;
+Ends with status 1 where a test failed, or none ran, and 2 when it can't tell what is wanted.`;
 
 const top = join(import.meta.dirname, '..');
 const fileTimeoutMs = 10 * 60_000;
@@ -230,9 +230,15 @@ const main = async (wanted: readonly string[]): Promise<void> => {
 };
 
 // A word that is no option is part of a path; an option that is not known is told as such.
-const { values, positionals } = parseArgs({
-  options: { help: { type: 'boolean', default: false } },
-  allowPositionals: true,
-});
+const readWords = () => {
+  try {
+    return parseArgs({ options: { help: { type: 'boolean', default: false } }, allowPositionals: true });
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`);
+    process.exit(2);
+  }
+};
+
+const { values, positionals } = readWords();
 if (values.help) console.log(usage);
 else await main(positionals);
