@@ -13,6 +13,9 @@ set -eu
 
 top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top"
+# What services and cloud-init start has none; Go and npm need it, too.
+[ -n "${HOME:-}" ] || HOME=$(getent passwd "$(id -u)" | cut -d: -f6)
+export HOME
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/scribe/bin
 bench_bin=${SCRIBE_BENCH_BIN:-${XDG_CACHE_HOME:-$HOME/.cache}/scribe/bench/bin}
 cri_tools_version=v1.36.0
@@ -101,7 +104,7 @@ need_for_run() {
   need runc runc
   # Debian's containerd package is there for its shim alone; the daemon in it is not started.
   need containerd containerd-shim-runc-v2
-  need containernetworking-plugins /opt/cni/bin/bridge /usr/lib/cni/bridge
+  need containernetworking-plugins /opt/cni/bin/bridge /usr/lib/cni/bridge /usr/libexec/cni/bridge
   need busybox-static busybox
   need iproute2 ip
   need iptables iptables

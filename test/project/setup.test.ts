@@ -26,11 +26,18 @@ const setupWith = (dir: string, hide: string): Promise<CommandResult> => {
   return run(['unshare', '--mount', '--', 'sh', '-ec', `${hide}\nexec sh ${join(dir, 'scripts/setup.sh')} run`]);
 };
 
-const hidePlugins = 'for d in /opt/cni/bin /usr/lib/cni; do [ ! -d $d ] || mount -t tmpfs none $d; done';
+const hidePlugins =
+  'for d in /opt/cni/bin /usr/lib/cni /usr/libexec/cni; do [ ! -d $d ] || mount -t tmpfs none $d; done';
 const hideApt = 'mount --bind /dev/null "$(command -v apt-get)"';
 
 test('where nothing is missing, setup does nothing and says nothing', async (t) => {
   const { exitCode, stdout, stderr } = await setupWith(await cloneOf(t), ':');
+  assert.deepEqual({ exitCode, stdout, stderr }, { exitCode: 0, stdout: '', stderr: '' });
+});
+
+test('a service, which has no HOME, can set up, and plugins may be where Fedora has them', async (t) => {
+  const prepare = `${hidePlugins}\n${hideApt}\nmount -t tmpfs none /usr/libexec\nmkdir /usr/libexec/cni\ntouch /usr/libexec/cni/bridge\nunset HOME XDG_CACHE_HOME`;
+  const { exitCode, stdout, stderr } = await setupWith(await cloneOf(t), prepare);
   assert.deepEqual({ exitCode, stdout, stderr }, { exitCode: 0, stdout: '', stderr: '' });
 });
 
