@@ -18,6 +18,16 @@ const holderOf = (path: string): string => {
   return /^\d+$/.test(pid) ? `process ${pid}` : 'another process';
 };
 
+/** For whoever comes later. A full disk, for which a start gives its reserve up only behind the lock, has no room for it. */
+const leavePid = (fd: number): void => {
+  try {
+    ftruncateSync(fd);
+    writeSync(fd, `${process.pid}\n`);
+  } catch {
+    // The lock is held all the same, by a process without a name.
+  }
+};
+
 /** Takes the lock or throws Locked, naming `what` is taken and who holds it. The returned function gives it back. */
 export const takeLock = (path: string, what: string): (() => void) => {
   const fd = openSync(path, 'a+', fileMode);
@@ -29,7 +39,6 @@ export const takeLock = (path: string, what: string): (() => void) => {
     }
     throw new JournalError('Locked', `${what} is in use: ${holderOf(path)} holds ${path}. Stop it first.`);
   }
-  ftruncateSync(fd);
-  writeSync(fd, `${process.pid}\n`);
+  leavePid(fd);
   return () => closeSync(fd);
 };

@@ -7,6 +7,7 @@ import { rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { createDiskGuard } from '../../src/journal/disk-space.ts';
+import { openJournal } from '../../src/journal/open.ts';
 import { verifyJournal } from '../../src/journal/verify.ts';
 import { onCleanup } from '../support/cleanup.ts';
 import { fillAtOnce, freeBytesOf, mountSmallDisk, resizeSmallDisk } from '../support/small-disk.ts';
@@ -136,6 +137,24 @@ test('C7: a disk that fills at once takes the reserve and not the journal, and i
   assert.equal(statSync(reservePath).size, 8 * mebibyte);
   await again.journal.close();
   assert.deepEqual((await verifyJournal(path)).findings, []);
+});
+
+test('C7: a disk that was filled while nobody watched keeps no journal from being opened', async (t) => {
+  const dir = await smallDisk(t, 32);
+  const [path, reservePath] = [join(dir, 'journal.db'), join(dir, 'reserve')];
+  const guard = await createDiskGuard({ reservePath, reserveBytes: 8 * mebibyte, minFreeBytes: 4 * mebibyte });
+  await guard.close();
+  const { journal } = await openTemporary(t, { path, reservePath });
+  await journal.append([recordAt(1)]);
+  await journal.close();
+  // What is freed by writing it anew is not there at once on every file system.
+  rmSync(`${path}.lock`);
+  await fillAtOnce(dir);
+  assert.equal(freeBytesOf(dir), 0);
+  const again = await openTemporary(t, { path, reservePath });
+  await again.journal.append([recordAt(2)]);
+  assert.equal(again.journal.head().seq, 2);
+  assert.throws(() => openJournal({ path }), { code: 'Locked' });
 });
 
 test('C7: a disk is full below the threshold and no earlier, also when it never had room for a reserve', async (t) => {
