@@ -42,18 +42,26 @@ const isCorruption = (thrown: unknown): boolean => hasCode(thrown, /^SQLITE_(COR
 /** The file system has no room left. */
 export const isFull = (thrown: unknown): boolean => hasCode(thrown, /^SQLITE_FULL/);
 
+/** Why SQLite cannot make the index that it reads by, in words; null: that is not what is wrong. */
+const whyPlace = (thrown: unknown): string | null => {
+  if (hasCode(thrown, /^SQLITE_(READONLY|CANTOPEN)/))
+    return 'on a medium or in a directory that nothing can be written to';
+  return hasCode(thrown, /^SQLITE_(FULL|IOERR_SHMSIZE)/) ? 'on a disk that is full' : null;
+};
+
 /**
  * SQLite opens a file in WAL mode only where it may write an index beside it, unless another process has it open: a
- * journal on a read-only medium, or in somebody else's directory, cannot be read there.
+ * journal on a read-only medium, in somebody else's directory or on a full disk cannot be read there.
  */
-const explainPlace = (path: string, thrown: unknown): unknown =>
-  hasCode(thrown, /^SQLITE_(READONLY|CANTOPEN)/)
-    ? new JournalError(
-        'Unwritable',
-        `The journal ${path} cannot be read where it lies, on a medium or in a directory that nothing can be written to (SQLite: ${errorOf(thrown).message}). Copy journal.db and the files beside it elsewhere, and name that directory with --root.`,
-        { cause: thrown },
-      )
-    : thrown;
+const explainPlace = (path: string, thrown: unknown): unknown => {
+  const why = whyPlace(thrown);
+  if (why === null) return thrown;
+  return new JournalError(
+    'Unwritable',
+    `The journal ${path} cannot be read where it lies, ${why} (SQLite: ${errorOf(thrown).message}). Copy journal.db and the files beside it elsewhere, and name that directory with --root.`,
+    { cause: thrown },
+  );
+};
 
 /** The error as the journal's users know it: Corrupt for damage, unchanged for anything else. */
 export const explain = (path: string, thrown: unknown): Error => {

@@ -6,7 +6,7 @@ import { before, test } from 'node:test';
 import { makeJournal } from '../../scripts/lib/large-journal/make.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { run, runOk } from '../support/process.ts';
-import { freeBytesOf, mountSmallDisk } from '../support/small-disk.ts';
+import { fillAtOnce, freeBytesOf, mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { tell } from './story.ts';
 import { tamper, withoutTriggers } from '../journal/support.ts';
@@ -237,6 +237,22 @@ test('a journal where nothing can be written is said to lie there, and to be no 
   assert.equal(replayed.exitStatus, 0, replayed.stderr);
   const doctor = await scribe(['doctor', '--json', '--root', disk]);
   assert.match(doctor.stdout, /"detail":"The journal \S+ cannot be read where it lies, /);
+});
+
+test('a journal on a full disk is said to lie there, and to be no other than was written', async (t) => {
+  const disk = await tempDir(t);
+  await mountSmallDisk(t, disk, 8);
+  for (const name of ['journal.db', 'journal.db.key', 'journal.db.head'])
+    await copyFile(join(root, name), join(disk, name));
+  await fillAtOnce(disk);
+  for (const words of [['history'], ['verify'], ['sql', 'SELECT 1']])
+    await fails(
+      [...words, '--root', disk],
+      1,
+      /^scribe: The journal \S+ cannot be read where it lies, on a disk that is full \(SQLite: .*\)\. Copy journal\.db /m,
+    );
+  const replayed = await scribe(['replay', '--root', disk]);
+  assert.equal(replayed.exitStatus, 0, replayed.stderr);
 });
 
 test('a bundle that the disk has no room for leaves nothing behind', async (t) => {
