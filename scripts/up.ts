@@ -136,6 +136,8 @@ const showHowTo = ({ root, state, socket }: DemoOptions): void => {
 
 const main = async (): Promise<void> => {
   const options = demoOptions('up');
+  // What a root shell by plain su leaves out, and scripts/setup.sh looks in too: iptables is there.
+  process.env['PATH'] = `${process.env['PATH'] ?? ''}:/usr/local/sbin:/usr/sbin:/sbin`;
   if (process.getuid?.() !== 0) throw new Error('npm run up starts containers: run it as root');
   const cri = criClient(options.socket);
   try {
