@@ -10,6 +10,7 @@
  * A run of all files leaves a list of the tests that passed (lib/passed-tests.ts).
  */
 import { spawn } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { glob, mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -100,7 +101,11 @@ const runProcess = async (file: string, dir: string, timeoutMs: number): Promise
     timedOut = true;
     killGroup();
   }, timeoutMs);
-  running.add(killGroup);
+  const abandon = (): void => {
+    killGroup();
+    rmSync(dir, { recursive: true, force: true });
+  };
+  running.add(abandon);
   const ended = await new Promise<string>((resolve) => {
     child.on('error', (error) => resolve(`could not start: ${error.message}`));
     child.on('exit', (code, signal) => {
@@ -109,12 +114,13 @@ const runProcess = async (file: string, dir: string, timeoutMs: number): Promise
     });
   });
   clearTimeout(timer);
-  running.delete(killGroup);
+  running.delete(abandon);
   killGroup();
   await output.close();
   return { ended, output: await readFile(outputPath, 'utf8') };
 };
 
+/** Ends a file that runs, with all it has started, and leaves nothing of it: files have no terminal that ends them. */
 const running = new Set<() => void>();
 
 const runFile = async (file: string, deadlineMs: number): Promise<FileResult> => {
@@ -193,9 +199,9 @@ const writePassed = async (results: readonly FileResult[]): Promise<void> => {
 const main = async (wanted: readonly string[]): Promise<void> => {
   const startedMs = performance.now();
   const deadlineMs = startedMs + totalTimeoutMs;
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
-      for (const kill of running) kill();
+      for (const abandon of running) abandon();
       process.exit(130);
     });
   }

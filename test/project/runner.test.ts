@@ -1,20 +1,17 @@
 /** `npm test` counts right and ends with its summary, whatever the test files do: fail, crash, hang or leave children. */
 import assert from 'node:assert/strict';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { processes } from '../support/leftovers.ts';
-import { type CommandResult, run } from '../support/process.ts';
+import { eventually } from '../support/pods.ts';
+import { type CommandResult, run, startProcess } from '../support/process.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 const top = join(import.meta.dirname, '../..');
 
-/** Runs the runner in a tree that holds nothing but the given test files, with a short limit for each. */
-const runTests = async (
-  t: TestContext,
-  files: Readonly<Record<string, string>>,
-  known?: string,
-): Promise<CommandResult> => {
+/** A tree that holds nothing but the runner and the given test files, with a short limit for each; the runner's path. */
+const runnerWith = async (t: TestContext, files: Readonly<Record<string, string>>, known?: string): Promise<string> => {
   const dir = known ?? (await tempDir(t));
   await mkdir(join(dir, 'scripts/lib'), { recursive: true });
   for (const name of ['scripts/test.ts', 'scripts/lib/test-reporter.ts', 'scripts/lib/passed-tests.ts']) {
@@ -29,8 +26,11 @@ const runTests = async (
       `import { describe, before, test } from 'node:test';\n${text}`,
     );
   }
-  return run([process.execPath, join(dir, 'scripts/test.ts')], { env: { PATH: process.env['PATH'] } });
+  return join(dir, 'scripts/test.ts');
 };
+
+const runTests = async (...tree: Parameters<typeof runnerWith>): Promise<CommandResult> =>
+  run([process.execPath, await runnerWith(...tree)], { env: { PATH: process.env['PATH'] } });
 
 const lastLine = ({ stdout }: CommandResult): string | undefined => stdout.trimEnd().split('\n').at(-1);
 
@@ -87,6 +87,23 @@ test('a file that hangs is ended with all its children, and the others are run',
   assert.match(result.stdout, /the file did not end within 3\.0 s/);
   const left = (await processes()).filter(({ commandLine }) => commandLine === 'sleep 987654');
   assert.deepEqual(left, []);
+});
+
+test('a runner whose terminal is closed ends what it runs, and leaves nothing', async (t) => {
+  const runner = await runnerWith(t, {
+    hangs:
+      "import { spawn } from 'node:child_process';\n" +
+      "test('x', () => { spawn('sleep', ['987655']); return new Promise(() => { setInterval(() => {}, 1000); }); });",
+  });
+  const temporary = await tempDir(t);
+  const env = { PATH: process.env['PATH'], TMPDIR: temporary };
+  const running = await startProcess(t, [process.execPath, runner], { env });
+  const sleeping = async (): Promise<boolean> =>
+    (await processes()).some(({ commandLine }) => commandLine === 'sleep 987655');
+  await eventually('the file runs', sleeping, 2_500);
+  running.kill('SIGHUP');
+  await running.ended;
+  assert.deepEqual([await sleeping(), await readdir(temporary)], [false, []]);
 });
 
 test('what a test says is cut to what can be read', async (t) => {
