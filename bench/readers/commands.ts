@@ -51,7 +51,7 @@ const narrowFilters = ({ containerId, pod, middleTime, middleAgo }: Known): read
 ];
 
 export const readerGoals = (known: Known): readonly ReaderGoal[] => {
-  const { containerId, call, middleSeq } = known;
+  const { containerId, pod, call, middleSeq } = known;
   const bothWays = (filters: readonly (readonly string[])[], goal: typeof narrow): ReaderGoal[] =>
     filters.flatMap((words) => [goal(...words), goal(...words, '--reverse')]);
   return [
@@ -61,6 +61,9 @@ export const readerGoals = (known: Known): readonly ReaderGoal[] => {
     narrow('--failed', '--limit', '20'),
     within(500, 'why', containerId),
     within(500, 'why', String(call)),
+    // Gone for long, and never there: nothing but records tells of them.
+    within(500, 'why', pod),
+    within(500, 'why', 'nobody'),
     within(1000, 'at', String(middleSeq), 'get', 'pods'),
     within(1000, 'sql', 'SELECT namespace, count(*) FROM calls GROUP BY 1'),
     within(4000, 'verify'),

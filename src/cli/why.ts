@@ -59,7 +59,8 @@ const explained = (question: Question, thing: string): Answer => {
   const answer = explain(question, isUntold(question, found) ? { kind: 'nothing' } : found, thing);
   if (answer !== null) return answer;
   const { reader, past } = question;
-  throw failure(untoldWords({ ...question, records: createRecords(reader, reader.head().seq) }, past.seq, thing));
+  const later = createRecords(reader, reader.head().seq, past.seq + 1);
+  throw failure(untoldWords({ ...question, records: later }, past.seq, thing));
 };
 
 const valueText = (value: unknown): string => (value === undefined ? 'nothing' : JSON.stringify(value));

@@ -40,8 +40,6 @@ export interface Search {
   readonly streamsBeginning: (start: string) => string[];
   /** Up to a record, in order; by the names of streams and the index on them. */
   readonly makings: (query: MakingQuery, toSeq: number) => JournalRecord[];
-  /** The newest record before `beforeSeq`, of these types, whose body holds this text: no index helps. */
-  readonly newestHolding: (types: readonly string[], text: string, beforeSeq: number) => JournalRecord | null;
   /** The records of a stretch that are marked, told of, or pruned, in order; in one transaction. */
   readonly marked: (rules: readonly MarkRule[], fromSeq: number, toSeq: number) => Mark[];
   /** The same of many stretches, in their order, on two threads: what `marked` gives for each. */
@@ -62,8 +60,6 @@ export interface Search {
 }
 
 const streamsMax = 20;
-/** Sequence numbers that one transaction of a search looks at. */
-const searchWindow = 50_000;
 
 const marksOfStreams = (
   db: Db,
@@ -180,21 +176,6 @@ export const createSearch = (db: Db, names: NameReader, { columns, decode }: Rec
       const typeId = names.idOf(query.type);
       if (typeId === undefined) return [];
       return askOf((value) => makingRows(db, columns, typeId, query, toSeq, value)).map(decode);
-    },
-    newestHolding: (types, text, beforeSeq) => {
-      const ids = types.flatMap((type) => names.idOf(type) ?? []);
-      if (ids.length === 0) return null;
-      const newest = db
-        .prepare<unknown[], RawRow>(
-          `SELECT ${columns} FROM records WHERE seq >= ? AND seq < ? AND type IN (${ids.join(', ')})
-             AND instr(body, ?) > 0 ORDER BY seq DESC LIMIT 1`,
-        )
-        .raw();
-      for (let end = beforeSeq; end > 1; end -= searchWindow) {
-        const row = newest.get(end - searchWindow, end, text);
-        if (row !== undefined) return decode(row);
-      }
-      return null;
     },
   };
 };

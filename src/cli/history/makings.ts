@@ -38,7 +38,7 @@ const byIdOrName = (
 ];
 
 /** What a reference of an image, or an id, has in common with every other way of naming the same image. */
-const commonPart = (image: string): string =>
+export const commonPart = (image: string): string =>
   image
     .replace(/^sha256:/, '')
     .replace(/@.*$/s, '')

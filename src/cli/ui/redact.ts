@@ -63,10 +63,6 @@ export const shownReader = (reader: JournalReader, level: Level): JournalReader 
     read: async function* (query) {
       for await (const record of reader.read(query)) yield shown(record);
     },
-    newestHolding: (types, text, beforeSeq) => {
-      const record = reader.newestHolding(types, text, beforeSeq);
-      return record === null ? null : shown(record);
-    },
   };
 };
 

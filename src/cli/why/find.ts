@@ -13,9 +13,11 @@ import {
   subjectOf,
 } from '../../domain/model/records.ts';
 import type { NodeState } from '../../domain/model/state.ts';
+import type { BodyTest, BodyTests, MarkRule } from '../../journal/marks.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import { failure } from '../command.ts';
 import { shortId } from '../format.ts';
+import { commonPart } from '../history/makings.ts';
 import { type Names, podNameOf } from '../history/names.ts';
 import { thingsOf } from '../past/things.ts';
 import {
@@ -38,12 +40,13 @@ export type Found =
   | { readonly kind: 'nothing' };
 
 export interface Sources {
-  readonly reader: Pick<JournalReader, 'streamsBeginning'>;
+  readonly reader: Pick<JournalReader, 'streamsBeginning' | 'makings'>;
   readonly records: Records;
   readonly names: Names;
   readonly state: Readonly<NodeState>;
 }
 
+const SANDBOX_REQUESTED: RecordType = 'sandbox.requested';
 const RECORD = /^[1-9]\d{0,14}$/;
 
 const findRecord = ({ records }: Sources, seq: number): Found => {
@@ -89,8 +92,6 @@ const findById = ({ reader }: Sources, name: ThingName): Found | null => {
   if (others.length === 0) return { kind: 'thing', stream };
   throw failure(`${couldBe(name.text, streams)} Give more of the id.`);
 };
-
-const TYPES: readonly RecordType[] = ['sandbox.requested', 'container.requested', 'image.pulled', 'call.received'];
 
 /** What a request that makes something would have made. */
 const thingOfRequest = (names: Names, request: CallRequest): Thing | null => {
@@ -148,24 +149,67 @@ const asksForImage = (event: Sequenced, { kind, text }: ThingName): boolean =>
   imageOf(event.body.request) !== '' &&
   isSameReference(text, imageOf(event.body.request));
 
-/** What a record's text has of a name. */
-const textOf = ({ kind, text }: ThingName): readonly string[] => {
-  const last = text.split('/').at(-1) ?? text;
+const holds = (text: string): BodyTest => ({ kind: 'holds', text: JSON.stringify(text), isExact: true });
+const isOneOf = (path: string, texts: readonly string[]): BodyTest => ({ kind: 'isOneOf', path, texts });
+
+/** What it may be called where it is an image. */
+const imageTests = ({ text }: ThingName): readonly BodyTest[] => {
   const parsed = parseImageReference(text);
-  const image = parsed.ok ? [JSON.stringify(formatImageReference(parsed.value)), JSON.stringify(text)] : [];
-  return [...new Set(kind === 'image' ? image : [JSON.stringify(last), ...image])];
+  return parsed.ok ? [...new Set([formatImageReference(parsed.value), text])].map(holds) : [];
+};
+
+const MAKING_NO_CONTAINER = ['RunPodSandbox', 'PullImage'] as const satisfies readonly CallRequest['method'][];
+
+/** Ids of all pods that were ever called like this. */
+const podsCalled = ({ reader, records }: Sources, name: string): string[] => {
+  const query = {
+    type: SANDBOX_REQUESTED,
+    only: 'first',
+    allOf: [[isOneOf('$.config.metadata.name', [name])]],
+  } as const;
+  const made = reader.makings({ ...query, streamsBeginning: sandboxStream('') }, records.toSeq);
+  return made.map(({ stream }) => subjectOf(stream).id);
+};
+
+/**
+ * Records that may tell of a thing by its name, never one too few. Containers of many pods are called the same: where the
+ * pod is named, only those in pods of that name, or every one of a long history would have to be looked at.
+ */
+const tellingOf = (sources: Sources, name: ThingName): readonly MarkRule[] => {
+  const images = imageTests(name);
+  // In all of these, and so looked for first: one test of a body costs a third of four.
+  const inAll: BodyTest = { kind: 'holds', text: JSON.stringify(commonPart(name.text)).slice(1, -1), isExact: true };
+  const marks = (types: readonly RecordType[], ...allOf: BodyTests): MarkRule => ({
+    types,
+    allOf: [[inAll], ...allOf],
+  });
+  const ofImage = marks(['image.pulled'], images);
+  if (name.kind === 'image') return [ofImage, marks(['call.received'], images)];
+  const [last = name.text, pod] = name.text.split('/').toReversed();
+  const named = [holds(last), ...images];
+  const pods = pod === undefined ? null : podsCalled(sources, pod);
+  const inPods = (path: string): BodyTests => (pods === null ? [] : [[isOneOf(path, pods)]]);
+  const asked: BodyTests = inPods('$.request.podSandboxId').map((tests) => [
+    ...tests,
+    isOneOf('$.request.method', MAKING_NO_CONTAINER),
+    ...images,
+  ]);
+  return [
+    ofImage,
+    marks([SANDBOX_REQUESTED], [holds(last)]),
+    marks(['container.requested'], [holds(last)], ...inPods('$.podSandboxId')),
+    marks(['call.received'], named, ...asked),
+  ];
 };
 
 /** The newest record that tells of it by name, gone or never there. */
-const findByName = ({ records, names }: Sources, name: ThingName): Found | null => {
-  const isIt = (event: Sequenced): boolean => {
+const findByName = (sources: Sources, name: ThingName): Found | null => {
+  const { records, names } = sources;
+  const found = records.search(tellingOf(sources, name), (event) => {
     const thing = thingOf(names, event);
     return (thing !== null && isNamed(name, thing)) || asksForImage(event, name);
-  };
-  const found = textOf(name)
-    .flatMap((text) => records.search(TYPES, text, isIt) ?? [])
-    .toSorted((a, b) => b.seq - a.seq)[0];
-  if (found === undefined) return null;
+  });
+  if (found === null) return null;
   return isOf(found, 'call.received') ? { kind: 'call', received: found } : { kind: 'thing', stream: found.stream };
 };
 

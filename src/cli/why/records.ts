@@ -3,6 +3,7 @@
  * asked about. Reads by index, so that it is as quick in a long journal as in a short one.
  */
 import { type DomainRecord, NODE_STREAM, type RecordType, type Sequenced } from '../../domain/model/records.ts';
+import type { MarkRule } from '../../journal/marks.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { RecordPlace } from '../../journal/types.ts';
 import { readableEvent } from '../history/entries.ts';
@@ -25,20 +26,18 @@ export interface Records {
   readonly endOf: (call: number) => EventOf<'call.completed'> | null;
   /** The newest of these types on the node's own stream, before a record. */
   readonly newestOfNode: (types: readonly RecordType[], beforeSeq: number) => Sequenced | null;
-  /** The newest whose text holds this, of these types; for what no index finds. */
-  readonly search: (
-    types: readonly RecordType[],
-    text: string,
-    isIt: (event: Sequenced) => boolean,
-  ) => Sequenced | null;
+  /** The newest that these rules mark and that it is; for what no index finds. */
+  readonly search: (rules: readonly MarkRule[], isIt: (event: Sequenced) => boolean) => Sequenced | null;
 }
 
 /** Of each end of a long stream: a container that is probed for weeks has hundreds of thousands. */
 const ENDS_MAX = 400;
+/** Records that are looked through at once, from the newest on. */
+const SEARCHED = 131_072;
 /** Records of the node's stream that are looked through for the newest of a kind. */
 const NODE_MAX = 20_000;
 
-type Source = Pick<JournalReader, 'placesOfStream' | 'placesOfCall' | 'page' | 'newestHolding'>;
+type Source = Pick<JournalReader, 'placesOfStream' | 'placesOfCall' | 'page' | 'marked'>;
 
 export const isOf = <T extends RecordType>(event: Sequenced | null | undefined, type: T): event is EventOf<T> =>
   event?.type === type;
@@ -51,7 +50,8 @@ export const firstOf = <T extends RecordType>(events: readonly Sequenced[], type
 export const lastOf = <T extends RecordType>(events: readonly Sequenced[], type: T): EventOf<T> | null =>
   (events.findLast((event) => event.type === type) as EventOf<T> | undefined) ?? null;
 
-export const createRecords = (reader: Source, toSeq: number): Records => {
+/** @param searchedFrom  where whoever searches has not searched yet */
+export const createRecords = (reader: Source, toSeq: number, searchedFrom = 1): Records => {
   const known = new Map<number, Sequenced | null>();
   let nodePlaces: readonly RecordPlace[] | null = null;
 
@@ -90,14 +90,15 @@ export const createRecords = (reader: Source, toSeq: number): Records => {
       }
       return null;
     },
-    search: (types, text, isIt) => {
-      for (let before = toSeq + 1; ; ) {
-        const record = reader.newestHolding(types, text, before);
-        if (record === null) return null;
-        const event = readableEvent(record);
-        if (event !== null && isIt(event)) return event;
-        before = record.seq;
+    search: (rules, isIt) => {
+      for (let last = toSeq; last >= searchedFrom; last -= SEARCHED) {
+        const marks = reader.marked(rules, Math.max(searchedFrom, last - SEARCHED + 1), last);
+        for (const { seq, isMarked } of marks.toReversed()) {
+          const event = isMarked ? at(seq) : null;
+          if (event !== null && isIt(event)) return event;
+        }
       }
+      return null;
     },
   };
 };
