@@ -13,9 +13,9 @@ import { buildImage, busyboxImage } from '../scripts/lib/image.ts';
 import { pauseProgram } from '../src/adapters/pause/pause-program.ts';
 import { type Owner, onCleanup } from '../test/support/cleanup.ts';
 import { privateMounts, withoutUnified } from '../test/support/mount-namespace.ts';
-import { netnsOf } from '../test/support/netns.ts';
-import { runOk } from '../test/support/process.ts';
-import { startRegistry } from '../test/support/registry.ts';
+import { type Netns, netnsOf } from '../test/support/netns.ts';
+import { runOk, startProcess } from '../test/support/process.ts';
+import { type Registry, startRegistry } from '../test/support/registry.ts';
 import { stageBoot } from '../test/support/staged-boot.ts';
 import { keepWriting } from './compare/busy-disk.ts';
 import { pushManyImages } from './compare/images.ts';
@@ -43,7 +43,7 @@ import {
   STATE_DIR,
 } from './compare/runtimes.ts';
 
-const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--dense N] [--pods-per-shim N] [--images N] [--pull-mb N] [--pull-kinds KIND,...] [--only PHASE,...] [--alone] [--disk-busy] [--out FILE]
+const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--dense N] [--pods-per-shim N] [--images N] [--pull-mb N] [--pull-kinds KIND,...] [--turn-ms N] [--only PHASE,...] [--alone] [--disk-busy] [--out FILE]
 
   --rounds N    rounds, each of which measures scribe and containerd in turn (7)
   --pods N      pods of a serial round and commands of an exec round; a parallel round has twice as many (20)
@@ -55,6 +55,7 @@ const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--sec
   --images N    images of a round of images (100)
   --pull-mb N   size of a large layer that is pulled, in MB, before it is compressed (100)
   --pull-kinds LIST  some of what is pulled only: ${pullKinds.join(', ')}
+  --turn-ms N   a registry that is so far away: milliseconds there and back, for images and pulls (on loopback unless told)
   --only LIST   some phases only: ${phaseNames.join(', ')};
                 unless told, all but the long ones: ${longPhases.join(', ')}
   --before DIR  another clone of scribe (an earlier commit, say), measured in containerd's place: no goals then
@@ -76,6 +77,8 @@ interface Options {
   readonly images: number;
   readonly pullMb: number;
   readonly pullKinds: readonly PullKind[];
+  /** null: the registry is on this machine's own loopback. */
+  readonly turnMs: number | null;
   readonly podsPerShim: number;
   readonly before: string | undefined;
   readonly isAlone: boolean;
@@ -97,6 +100,7 @@ const readOptions = (): Options => {
       'pods-per-shim': { type: 'string', default: '1' },
       images: { type: 'string', default: '100' },
       'pull-mb': { type: 'string', default: '100' },
+      'turn-ms': { type: 'string' },
       'pull-kinds': { type: 'string', default: pullKinds.join(',') },
       only: { type: 'string', default: usualPhases.join(',') },
       out: { type: 'string' },
@@ -131,6 +135,7 @@ const readOptions = (): Options => {
     out: values.out,
     podsPerShim: count('pods-per-shim'),
     images: count('images'),
+    turnMs: values['turn-ms'] === undefined ? null : positive('turn-ms', values['turn-ms'], Number.isFinite),
     pullMb: positive('pull-mb', values['pull-mb'], Number.isInteger),
     pullKinds: namedIn('pull-kinds', values['pull-kinds'], pullKinds),
     before: values.before,
@@ -159,7 +164,7 @@ const setUp = async (): Promise<void> => {
 const startAll = async (
   owner: Owner,
   dir: string,
-  { before, isAlone, nri, crun, plan, images, pullMb, pullKinds: kinds, podsPerShim }: Options,
+  { before, isAlone, nri, crun, plan, images, pullMb, pullKinds: kinds, turnMs, podsPerShim }: Options,
   signal: AbortSignal,
 ): Promise<Bench> => {
   const netns = await netnsOf(owner);
@@ -173,7 +178,7 @@ const startAll = async (
   if (isPulled) progress(`building the images that are pulled, of layers of ${pullMb} MB`);
   const pullImages = isPulled ? await pushPullImages(registry, registryName, pullMb, kinds) : null;
   const manyImages = plan.phases.includes('images') ? await pushManyImages(registry, registryName, images) : null;
-  const registryConfigDir = await registry.mirrorsFor([registryName]);
+  const registryConfigDir = await registry.mirrorsFor([registryName], await frontOf(owner, registry, netns, turnMs));
   const pauseImage = `${registryName}/pause:latest`;
   const mounts = crun ? withoutUnified : '';
   const staged = plan.phases.includes('reboot') ? await stageBoot(owner, dir, mounts) : null;
@@ -195,6 +200,20 @@ const startAll = async (
   const image = `${registryName}/busybox:latest`;
   const client = netns.inside([join(bin, 'bench-client')]);
   return { runtimes, image, pullImages, manyImages, staged, dir, client, signal, progress };
+};
+
+/** What pulls ask in the registry's place: a link that takes time; undefined: the registry itself. */
+const frontOf = async (
+  owner: Owner,
+  { host }: Registry,
+  netns: Netns,
+  turnMs: number | null,
+): Promise<string | undefined> => {
+  if (turnMs === null) return undefined;
+  const program = join(import.meta.dirname, 'compare/slow-link.ts');
+  const link = await startProcess(owner, netns.inside([process.execPath, program, host, String(turnMs)]));
+  const [, front] = await link.until(/listening on (127\.0\.0\.1:\d+)/);
+  return front;
 };
 
 const crunIn = async (dir: string): Promise<string> => {

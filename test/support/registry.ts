@@ -16,9 +16,9 @@ export interface Registry {
   readonly push: (repository: string, tag: string, image: Image) => Promise<void>;
   /**
    * Writes a directory of hosts.toml files that send every one of `names` (registry.example, …) to this registry, as
-   * --registry-config-dir wants it. Returns the directory's path.
+   * --registry-config-dir wants it; or to what is in front of it. Returns the directory's path.
    */
-  readonly mirrorsFor: (names: readonly string[]) => Promise<string>;
+  readonly mirrorsFor: (names: readonly string[], front?: string) => Promise<string>;
   readonly stop: () => Promise<void>;
 }
 
@@ -47,13 +47,13 @@ export const startRegistry = async (owner: Owner, options: RegistryOptions = {})
   const registry = await startProcess(owner, options.netns?.inside(argv) ?? argv);
   const [, host = ''] = await registry.until(/listening on (127\.0\.0\.1:\d+)/);
 
-  const mirrorsFor = async (names: readonly string[]): Promise<string> => {
+  const mirrorsFor = async (names: readonly string[], front = host): Promise<string> => {
     const hosts = join(dir, 'hosts');
     for (const name of names) {
       await mkdir(join(hosts, name), { recursive: true });
       await writeFile(
         join(hosts, name, 'hosts.toml'),
-        `server = "http://${host}"\n[host."http://${host}"]\n  capabilities = ["pull", "resolve"]\n`,
+        `server = "http://${front}"\n[host."http://${front}"]\n  capabilities = ["pull", "resolve"]\n`,
       );
     }
     return hosts;

@@ -3,12 +3,13 @@
  * same layer at once have to do with each other. Needs root.
  */
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { describe, it, type TestContext } from 'node:test';
-import { type BuiltImage, buildImage } from '../../support/images/build.ts';
+import { type BuiltImage, buildImage, sha256 } from '../../support/images/build.ts';
 import { type FaultServer, sendBlob, startFaultServer } from '../../support/images/fault-server.ts';
 import { checkWhole, layerBytes, layerDigest, serving } from '../../support/images/registry-under-test.ts';
-import { startStore } from '../../support/images/store.ts';
+import { failureOf, startStore } from '../../support/images/store.ts';
 import { tar } from '../../support/images/tar.ts';
 
 const LAYERS = 3;
@@ -59,6 +60,56 @@ describe('downloads at once', { timeout: 60_000 }, () => {
     ]);
     assert.deepEqual([one.most(), other.most()], [2, 2]);
     assert.ok(pulled.every(({ layers }) => layers.length === LAYERS));
+  });
+});
+
+describe('config and layers', { timeout: 60_000 }, () => {
+  const image = buildImage([
+    { tar: tar([{ path: 'small', data: 'a' }]) },
+    { tar: tar([{ path: 'large', data: randomBytes(100_000) }]) },
+    { tar: tar([{ path: 'other', data: 'b' }]) },
+  ]);
+  const [small, large, other] = image.layers.map(({ digest }) => digest);
+
+  it('are asked for side by side, and the largest layer once the config has come', async (t) => {
+    const server = await startFaultServer(t);
+    server.serve('app', 'v1', image);
+    const asked = new Set<string>();
+    const bothAsked = Promise.withResolvers<undefined>();
+    let askedBeforeConfig: readonly string[] = [];
+    server.intercept(async (request) => {
+      const digest = request.path.replace(/^.*\//, '');
+      asked.add(digest);
+      if (asked.has(small ?? '') && asked.has(other ?? '')) bothAsked.resolve(undefined);
+      if (digest !== sha256(image.config)) return false;
+      await bothAsked.promise;
+      // The largest would be asked for with the others.
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      askedBeforeConfig = [...asked];
+      return false;
+    });
+    const pulled = await (await startStore(t)).pull(`${server.host}/app:v1`);
+    assert.equal(pulled.layers.length, LAYERS);
+    assert.ok(!askedBeforeConfig.includes(large ?? ''));
+    assert.ok(askedBeforeConfig.includes(small ?? '') && askedBeforeConfig.includes(other ?? ''));
+  });
+
+  it('end together where the config is refused, and nothing waits for layers that do not come', async (t) => {
+    const server = await startFaultServer(t);
+    server.serve('app', 'v1', image);
+    server.serve('empty', 'v1', buildImage([]));
+    const hanging = Promise.withResolvers<boolean>();
+    t.after(() => hanging.resolve(true));
+    server.intercept((request, response) => {
+      const digest = request.path.replace(/^.*\//, '');
+      if (digest === small || digest === other) return hanging.promise;
+      if (!request.path.includes('/blobs/')) return Promise.resolve(false);
+      response.writeHead(404).end();
+      return Promise.resolve(true);
+    });
+    const store = await startStore(t);
+    for (const name of ['app', 'empty'])
+      assert.equal((await failureOf(store.pull(`${server.host}/${name}:v1`))).reason, 'ImageUnknownToRegistry');
   });
 });
 

@@ -106,44 +106,76 @@ const layersOf = (manifest: Manifest, config: ConfigDocument): readonly ImageLay
   }));
 };
 
+const isMissing = async (descriptor: Descriptor, blobs: BlobStore): Promise<readonly Descriptor[]> =>
+  (await blobs.has(descriptor.digest)) ? [] : [descriptor];
+
 /**
- * Brings the image behind `target` into the store and says what it is; names are the caller's to give. Layers are
- * fetched side by side, so that whatever bounds them is in the source. When one fails the others are left to the
- * source's signal, which the caller aborts.
+ * Fetches layers side by side, each blob once, and tells of them as soon as `named` says which layers they are. They are on
+ * their way before the config is, which alone knows that; but for the largest, which waits for the config's connection:
+ * another one to the same server takes three turns of the link before it is of use.
+ *
+ * @returns  resolves once all of them are in the store and told of
  */
-export const bringImage = async (options: {
+const fetchLayers = async (
+  descriptors: readonly Descriptor[],
+  { source, blobs, observer }: Pick<BringOptions, 'source' | 'blobs' | 'observer'>,
+  named: Promise<void>,
+): Promise<void> => {
+  // Whoever reads the config hears of its failure; there may be no layer that waits for it.
+  named.catch(() => undefined);
+  const missing = (await Promise.all(descriptors.map((descriptor) => isMissing(descriptor, blobs)))).flat();
+  const largest = missing.toSorted((a, b) => b.sizeBytes - a.sizeBytes)[0]?.digest;
+  const fetching = new Map<string, Promise<void>>();
+  const fetch = async (descriptor: Descriptor): Promise<void> => {
+    const { digest } = descriptor;
+    if (!missing.some((one) => one.digest === digest)) return;
+    if (digest === largest) await named;
+    const tellBegun = (): void =>
+      descriptors.forEach((one, index) => one.digest === digest && observer.layerBegun(index));
+    await source.fetchLayer(descriptor, () => void named.then(tellBegun, () => undefined));
+  };
+  await Promise.all(
+    descriptors.map(async (descriptor, index) => {
+      // An image may have one blob as several of its layers.
+      const fetched = fetching.get(descriptor.digest) ?? fetch(descriptor);
+      fetching.set(descriptor.digest, fetched);
+      await fetched;
+      await named;
+      observer.layerReady(index);
+    }),
+  );
+};
+
+interface BringOptions {
   readonly target: string;
   readonly source: ImageSource;
   readonly blobs: BlobStore;
   readonly platform: Platform;
   readonly names: Pick<ImageContent, 'repoTags' | 'repoDigests'>;
   readonly observer: ImageObserver;
-}): Promise<ImageContent> => {
+}
+
+/**
+ * Brings the image behind `target` into the store and says what it is; names are the caller's to give. Config and layers are
+ * fetched side by side, so that whatever bounds them is in the source. When one fails the others are left to the source's
+ * signal, which the caller aborts.
+ */
+export const bringImage = async (options: BringOptions): Promise<ImageContent> => {
   const { target, source, blobs, platform, names, observer } = options;
   const found = await findManifest(target, source, blobs, platform);
   const { config: configDescriptor, layers: descriptors } = found.manifest;
-  const config = await readConfig(configDescriptor, source, blobs);
-  checkPlatform(config.platform, platform);
-  const layers = layersOf(found.manifest, config);
-  observer.layers(layers);
-  const fetching = new Map<string, Promise<void>>();
-  const fetchOnce = (descriptor: Descriptor): Promise<void> => {
-    const fetch = async (): Promise<void> => {
-      const begun = (): void =>
-        descriptors.forEach(({ digest }, index) => digest === descriptor.digest && observer.layerBegun(index));
-      if (!(await blobs.has(descriptor.digest))) await source.fetchLayer(descriptor, begun);
-    };
-    // An image may have one blob as several of its layers.
-    const fetched = fetching.get(descriptor.digest) ?? fetch();
-    fetching.set(descriptor.digest, fetched);
-    return fetched;
-  };
-  await Promise.all(
-    descriptors.map(async (descriptor, index) => {
-      await fetchOnce(descriptor);
-      observer.layerReady(index);
-    }),
+  const reading = readConfig(configDescriptor, source, blobs).then((config) => {
+    checkPlatform(config.platform, platform);
+    const layers = layersOf(found.manifest, config);
+    observer.layers(layers);
+    return { config, layers };
+  });
+  const fetched = fetchLayers(
+    descriptors,
+    options,
+    reading.then(() => undefined),
   );
+  const [{ config, layers }] = await Promise.all([reading, fetched]);
   return {
     id: configDescriptor.digest,
     manifestDigest: found.digest,
