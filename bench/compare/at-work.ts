@@ -9,9 +9,9 @@ import { daemonProcesses, shimsOf } from './memory.ts';
 import type { Figures } from './metrics.ts';
 import { median } from './statistics.ts';
 
-export const KUBELET_SECONDS = 30;
+const KUBELET_SECONDS = 30;
 /** Of a hundred pods every other one, each every ten seconds. */
-export const PROBES_PER_SECOND = 5;
+const PROBES_PER_SECOND = 5;
 
 /** Of times in proc(5). */
 const TICKS_PER_SECOND = 100;
@@ -25,14 +25,14 @@ const ticksOf = async (pid: number): Promise<number> => {
   return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0);
 };
 
-export interface Worked {
+interface Worked {
   /** Of one processor: the daemon, its helpers, its shims, and what these have started and seen end. */
   readonly percent: number;
   readonly result: ClientResult;
 }
 
 /** What a runtime uses of a processor while that is done. What ends meanwhile counts by the one that waits for it. */
-export const processorPercent = async (
+const processorPercent = async (
   daemonPid: number,
   dirs: DaemonDirs,
   work: () => Promise<ClientResult>,
@@ -48,7 +48,30 @@ export const processorPercent = async (
   return { percent: (100 * used) / TICKS_PER_SECOND / seconds, result };
 };
 
-export const workFigures = (asked: Worked, probed: Worked): Figures => {
+interface AtWork {
+  readonly asked: Worked;
+  readonly probed: Worked;
+  readonly errors: readonly string[];
+}
+
+/**
+ * First what a kubelet asks, then the same with probes: what these cost is the difference.
+ *
+ * @param ask  asks so many probes, evenly, in so many seconds
+ */
+export const measureAtWork = async (
+  daemonPid: number,
+  dirs: DaemonDirs,
+  ask: (probes: number, seconds: number) => Promise<ClientResult>,
+): Promise<AtWork> => {
+  const asking = (probes: number): Promise<Worked> =>
+    processorPercent(daemonPid, dirs, () => ask(probes, KUBELET_SECONDS));
+  const asked = await asking(0);
+  const probed = await asking(PROBES_PER_SECOND * KUBELET_SECONDS);
+  return { asked, probed, errors: [asked, probed].flatMap(({ result }) => result.errors ?? []) };
+};
+
+export const workFigures = ({ asked, probed }: AtWork): Figures => {
   const medianOf = ({ result }: Worked, call: string): number => median(result.samplesMs?.[call] ?? []);
   return {
     kubeletPercent: asked.percent,

@@ -7,16 +7,17 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StagedBoot } from '../../test/support/staged-boot.ts';
 import { idlePercent, memoryAtRest, REST_MS } from './at-rest.ts';
-import { KUBELET_SECONDS, PROBES_PER_SECOND, processorPercent, workFigures } from './at-work.ts';
+import { measureAtWork, workFigures } from './at-work.ts';
 import { type ClientCommand, type ClientFlags, type ClientResult, runClient, type Target } from './client.ts';
 import { measureDensity } from './density.ts';
 import { measureImages } from './images.ts';
-import { memoryOf, peakOf } from './memory.ts';
+import { measureLogs } from './logs.ts';
+import { memoryOf } from './memory.ts';
 import type { Figures, MetricKey } from './metrics.ts';
 import { measurePulls, type PullImages } from './pulls.ts';
 import { takeAway } from './reboot.ts';
 import type { Runtime, RuntimeName } from './runtimes.ts';
-import { median, percentile } from './statistics.ts';
+import { median } from './statistics.ts';
 import { EXITS, exitFigures, loopFigures } from './under-load.ts';
 
 /** Those that are measured unless some are named. */
@@ -158,19 +159,11 @@ const measureIdle = async (runtime: Runtime, { signal }: Bench): Promise<Measure
   raw: {},
 });
 
-/** First what a kubelet asks, then the same with probes: what these cost is the difference. */
 const measureKubelet = async (runtime: Runtime, bench: Bench): Promise<Measured> => {
-  const asking = (count: number) =>
-    processorPercent(runtime.pid(), runtime.dirs, () =>
-      callClient(runtime, bench, 'kubelet', { count, seconds: KUBELET_SECONDS }),
-    );
-  const asked = await asking(0);
-  const probed = await asking(PROBES_PER_SECOND * KUBELET_SECONDS);
-  return {
-    figures: workFigures(asked, probed),
-    errors: [...(asked.result.errors ?? []), ...(probed.result.errors ?? [])],
-    raw: { asked, probed },
-  };
+  const raw = await measureAtWork(runtime.pid(), runtime.dirs, (probes, askedSeconds) =>
+    callClient(runtime, bench, 'kubelet', { count: probes, seconds: askedSeconds }),
+  );
+  return { figures: workFigures(raw), errors: raw.errors, raw };
 };
 
 /** Pods come and go beside those that stay; what they leave behind is what there is more after the round. */
@@ -188,31 +181,6 @@ const measureLoop = async (runtime: Runtime, bench: Bench, { lives }: Plan): Pro
   await runtime.readMetrics();
   const raw = await callClient(runtime, bench, 'lifecycle', { count: lives, parallel: parallelPods });
   return { figures: loopFigures(await runtime.readMetrics()), errors: raw.errors ?? [], raw };
-};
-
-/** What is written to logs, by the figure that it is for; so much in all that it takes about two seconds. */
-const logLoads = {
-  logsShortOne: { count: 1, 'line-bytes': 80, bytes: 64 * mebibyte },
-  logsShortMany: { count: 20, 'line-bytes': 80, bytes: 4 * mebibyte },
-  logsLongOne: { count: 1, 'line-bytes': 8192, bytes: 256 * mebibyte },
-  logsLongMany: { count: 20, 'line-bytes': 8192, bytes: 16 * mebibyte },
-} as const satisfies Readonly<Partial<Record<MetricKey, ClientFlags>>>;
-
-const measureLogs = async (runtime: Runtime, bench: Bench): Promise<Measured> => {
-  const results: Partial<Record<MetricKey, ClientResult>> = {};
-  for (const [key, flags] of Object.entries(logLoads))
-    results[key as keyof typeof logLoads] = await callClient(runtime, bench, 'logs', flags);
-  const all = Object.values(results);
-  const rates = Object.entries(results).map(([key, { perSecond }]) => [key, perSecond?.['megabytes'] ?? Number.NaN]);
-  const figures = {
-    ...(Object.fromEntries(rates) as Figures),
-    logsListContainers: percentile(
-      all.flatMap(({ samplesMs }) => samplesMs?.['ListContainers'] ?? []),
-      99,
-    ),
-    logsPeak: (await peakOf(runtime.pid(), runtime.dirs)) / mebibyte,
-  };
-  return { figures, errors: all.flatMap(({ errors = [] }) => errors), raw: results };
 };
 
 interface Launched {
@@ -302,7 +270,7 @@ const measure = async (
     case 'streams':
       return withClient('streams', { count: pods, bytes: STREAMED_BYTES }, streamFigures);
     case 'logs':
-      return measureLogs(runtime, bench);
+      return measureLogs(runtime.pid(), runtime.dirs, (flags) => callClient(runtime, bench, 'logs', flags));
     case 'memory':
       return measureMemory(runtime);
     case 'rates':
