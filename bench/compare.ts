@@ -13,6 +13,7 @@ import { buildImage, busyboxImage } from '../scripts/lib/image.ts';
 import { pauseProgram } from '../src/adapters/pause/pause-program.ts';
 import { type Owner, onCleanup } from '../test/support/cleanup.ts';
 import { privateMounts, withoutUnified } from '../test/support/mount-namespace.ts';
+import { makeCertificates } from '../test/support/images/fault-server.ts';
 import { type Netns, netnsOf } from '../test/support/netns.ts';
 import { runOk, startProcess } from '../test/support/process.ts';
 import { type Registry, startRegistry } from '../test/support/registry.ts';
@@ -43,7 +44,7 @@ import {
   STATE_DIR,
 } from './compare/runtimes.ts';
 
-const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--dense N] [--pods-per-shim N] [--images N] [--pull-mb N] [--pull-kinds KIND,...] [--turn-ms N] [--only PHASE,...] [--alone] [--disk-busy] [--out FILE]
+const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--dense N] [--pods-per-shim N] [--images N] [--pull-mb N] [--pull-kinds KIND,...] [--turn-ms N] [--tls] [--only PHASE,...] [--alone] [--disk-busy] [--out FILE]
 
   --rounds N    rounds, each of which measures scribe and containerd in turn (7)
   --pods N      pods of a serial round and commands of an exec round; a parallel round has twice as many (20)
@@ -56,6 +57,7 @@ const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--sec
   --pull-mb N   size of a large layer that is pulled, in MB, before it is compressed (100)
   --pull-kinds LIST  some of what is pulled only: ${pullKinds.join(', ')}
   --turn-ms N   a registry that is so far away: milliseconds there and back, for images and pulls (on loopback unless told)
+  --tls         the registry speaks TLS
   --only LIST   some phases only: ${phaseNames.join(', ')};
                 unless told, all but the long ones: ${longPhases.join(', ')}
   --before DIR  another clone of scribe (an earlier commit, say), measured in containerd's place: no goals then
@@ -79,6 +81,7 @@ interface Options {
   readonly pullKinds: readonly PullKind[];
   /** null: the registry is on this machine's own loopback. */
   readonly turnMs: number | null;
+  readonly isTls: boolean;
   readonly podsPerShim: number;
   readonly before: string | undefined;
   readonly isAlone: boolean;
@@ -101,6 +104,7 @@ const readOptions = (): Options => {
       images: { type: 'string', default: '100' },
       'pull-mb': { type: 'string', default: '100' },
       'turn-ms': { type: 'string' },
+      tls: { type: 'boolean', default: false },
       'pull-kinds': { type: 'string', default: pullKinds.join(',') },
       only: { type: 'string', default: usualPhases.join(',') },
       out: { type: 'string' },
@@ -135,6 +139,7 @@ const readOptions = (): Options => {
     out: values.out,
     podsPerShim: count('pods-per-shim'),
     images: count('images'),
+    isTls: values.tls,
     turnMs: values['turn-ms'] === undefined ? null : positive('turn-ms', values['turn-ms'], Number.isFinite),
     pullMb: positive('pull-mb', values['pull-mb'], Number.isInteger),
     pullKinds: namedIn('pull-kinds', values['pull-kinds'], pullKinds),
@@ -164,11 +169,12 @@ const setUp = async (): Promise<void> => {
 const startAll = async (
   owner: Owner,
   dir: string,
-  { before, isAlone, nri, crun, plan, images, pullMb, pullKinds: kinds, turnMs, podsPerShim }: Options,
+  { before, isAlone, nri, crun, plan, images, pullMb, pullKinds: kinds, turnMs, isTls, podsPerShim }: Options,
   signal: AbortSignal,
 ): Promise<Bench> => {
   const netns = await netnsOf(owner);
-  const registry = await startRegistry(owner, { netns });
+  const certificates = isTls ? { certificates: await makeCertificates(owner) } : {};
+  const registry = await startRegistry(owner, { netns, ...certificates });
   await registry.push('busybox', 'latest', await busyboxImage());
   const pause = await buildImage([[{ name: 'pause', content: pauseProgram(process.arch) }]], {
     Entrypoint: ['/pause'],

@@ -6,6 +6,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Image, writeToRegistry } from '../../scripts/lib/image.ts';
 import type { Owner } from './cleanup.ts';
+import type { Certificates } from './images/fault-server.ts';
 import type { Netns } from './netns.ts';
 import { startProcess } from './process.ts';
 import { tempDir } from './temp-dir.ts';
@@ -26,9 +27,14 @@ export interface RegistryOptions {
   readonly netns?: Netns;
   /** Further lines of the registry's YAML configuration (auth, …), at the top level. */
   readonly config?: string;
+  /** For localhost, signed by themselves: it speaks TLS with them, and hosts.toml files name them. */
+  readonly certificates?: Pick<Certificates, 'caPath' | 'keyPath'>;
 }
 
 export const startRegistry = async (owner: Owner, options: RegistryOptions = {}): Promise<Registry> => {
+  const { certificates } = options;
+  const tls =
+    certificates === undefined ? '' : `, tls: {certificate: ${certificates.caPath}, key: ${certificates.keyPath}}`;
   const dir = await tempDir(owner);
   const storage = join(dir, 'storage');
   const configPath = join(dir, 'config.yml');
@@ -39,7 +45,7 @@ export const startRegistry = async (owner: Owner, options: RegistryOptions = {})
       'version: 0.1',
       'log: {level: info, formatter: json, accesslog: {disabled: true}}',
       `storage: {filesystem: {rootdirectory: ${storage}}, delete: {enabled: true}}`,
-      'http: {addr: "127.0.0.1:0"}',
+      `http: {addr: "127.0.0.1:0"${tls}}`,
       options.config ?? '',
     ].join('\n'),
   );
@@ -49,11 +55,13 @@ export const startRegistry = async (owner: Owner, options: RegistryOptions = {})
 
   const mirrorsFor = async (names: readonly string[], front = host): Promise<string> => {
     const hosts = join(dir, 'hosts');
+    const url = certificates === undefined ? `http://${front}` : `https://${front.replace('127.0.0.1', 'localhost')}`;
+    const ca = certificates === undefined ? '' : `  ca = "${certificates.caPath}"\n`;
     for (const name of names) {
       await mkdir(join(hosts, name), { recursive: true });
       await writeFile(
         join(hosts, name, 'hosts.toml'),
-        `server = "http://${front}"\n[host."http://${front}"]\n  capabilities = ["pull", "resolve"]\n`,
+        `server = "${url}"\n[host."${url}"]\n  capabilities = ["pull", "resolve"]\n${ca}`,
       );
     }
     return hosts;

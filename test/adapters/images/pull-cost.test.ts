@@ -7,9 +7,13 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { createHash } from 'node:crypto';
+import { Agent, get } from 'node:https';
 import { before, describe, it } from 'node:test';
+import { createSecureContext } from 'node:tls';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { cleanupAfterAll } from '../../support/cleanup.ts';
+import { createHttpClient } from '../../../src/adapters/images/registry/http.ts';
+import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
+import { makeCertificates, startFaultServer } from '../../support/images/fault-server.ts';
 import { buildImage } from '../../support/images/build.ts';
 import { startFilledRegistry, type TestRegistry } from '../../support/images/registry.ts';
 import { startStore } from '../../support/images/store.ts';
@@ -131,5 +135,43 @@ describe('C17: a pull leaves the daemon’s own thread alone', { timeout: 300_00
     for (const directory of ['images', 'images/blobs', 'images/blobs/sha256', 'images/snapshots', 'images/ingest']) {
       assert.equal((await stat(join(store.root, directory))).mode & 0o077, 0, directory);
     }
+  });
+});
+
+describe('connections by TLS', { timeout: 60_000 }, () => {
+  const CONNECTIONS = 30;
+  const owner = cleanupAfterAll();
+
+  it('do not read the authorities of the machine again and again', async () => {
+    const certificates = await makeCertificates(owner);
+    const server = await startFaultServer(owner, certificates);
+    // Each request is a connection of its own.
+    server.intercept((_, response) => {
+      response.writeHead(200, { connection: 'close' }).end();
+      return true;
+    });
+    const url = new URL(server.base);
+    const client = createHttpClient(5_000);
+    onCleanup(owner, () => Promise.resolve(client.close()));
+    const { signal } = new AbortController();
+    const tls = { ca: [certificates.cert.toString()], clientPairs: [], skipVerify: false };
+    const ask = async (): Promise<void> => {
+      const response = await client.send({ url, method: 'GET', headers: {}, tls, dialTimeoutMs: 5_000 }, signal);
+      await response.discard();
+    };
+    const agent = new Agent({ keepAlive: false, secureContext: createSecureContext({ ca: certificates.cert }) });
+    const askPlainly = (): Promise<unknown> =>
+      new Promise((resolve, reject) =>
+        get(url, { agent }, (answer) => answer.resume().once('end', resolve)).once('error', reject),
+      );
+    const cpuOf = async (work: () => Promise<unknown>): Promise<number> => {
+      // Once before: what is read and compiled for the first time is not what is asked.
+      await work();
+      const began = process.threadCpuUsage();
+      for (let count = 0; count < CONNECTIONS; count += 1) await work();
+      return msOf(process.threadCpuUsage(began));
+    };
+    const [ours, plain] = [await cpuOf(ask), await cpuOf(askPlainly)];
+    assert.ok(ours < 2.5 * plain, `${ours} ms for ${CONNECTIONS} connections, ${plain} with one context`);
   });
 });

@@ -6,7 +6,7 @@
  */
 import { Agent as HttpAgent, type IncomingMessage, type OutgoingHttpHeaders, request as httpRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import { getCACertificates } from 'node:tls';
+import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 import { FailureError, type FailureReason } from '../../../domain/model/errors.ts';
 import { watchIdle } from '../../../platform/rpc/idle.ts';
 import { timerMs } from '../../../platform/rpc/timeout.ts';
@@ -88,10 +88,32 @@ const stalled = (url: URL, timeoutMs: number): RequestError => {
   return new RequestError('RegistryFailed', what, { retryable: false });
 };
 
-/** The machine's own authorities, with Node's where it has none. Read when the first https server is asked. */
+/** The machine's own authorities, with Node's where it has none: each once, though a machine may have it in several files. */
 const trustedAuthorities = (): readonly string[] => {
-  const system = getCACertificates('system');
-  return system.length > 0 ? system : getCACertificates('bundled');
+  const system = new Set(getCACertificates('system'));
+  return system.size > 0 ? [...system] : getCACertificates('bundled');
+};
+
+/**
+ * What connections are made with, one for all that trust the same: an agent would make one for each connection, and to read
+ * the authorities of a machine takes as long as a turn of a link across a country.
+ */
+const createContexts = (): ((tls: TlsMaterial) => SecureContext) => {
+  const contexts = new Map<string, SecureContext>();
+  let authorities: readonly string[] | null = null;
+  return ({ ca, clientPairs }) => {
+    const key = JSON.stringify([ca, clientPairs]);
+    const known = contexts.get(key);
+    if (known !== undefined) return known;
+    authorities ??= trustedAuthorities();
+    const context = createSecureContext({
+      ca: [...authorities, ...ca],
+      cert: clientPairs.map(({ cert }) => cert),
+      key: clientPairs.map((pair) => pair.key),
+    });
+    contexts.set(key, context);
+    return context;
+  };
 };
 
 type Agent = HttpAgent | HttpsAgent;
@@ -99,20 +121,14 @@ type Agent = HttpAgent | HttpsAgent;
 const noTls: TlsMaterial = { ca: [], clientPairs: [], skipVerify: false };
 
 /** What is on this machine is not asked for by way of a proxy elsewhere. */
-const createAgent = (url: URL, tls: TlsMaterial, authorities: () => readonly string[]): Agent => {
+const createAgent = (url: URL, tls: TlsMaterial, contextOf: (tls: TlsMaterial) => SecureContext): Agent => {
   const common = {
     keepAlive: true,
     maxSockets: SOCKETS_PER_HOST_MAX,
     ...(isLoopback(url.host) ? {} : { proxyEnv: process.env }),
   };
   if (url.protocol === 'http:') return new HttpAgent(common);
-  return new HttpsAgent({
-    ...common,
-    ca: [...authorities(), ...tls.ca],
-    cert: tls.clientPairs.map(({ cert }) => cert),
-    key: tls.clientPairs.map(({ key }) => key),
-    rejectUnauthorized: !tls.skipVerify,
-  });
+  return new HttpsAgent({ ...common, secureContext: contextOf(tls), rejectUnauthorized: !tls.skipVerify });
 };
 
 async function* pieces(url: URL, message: IncomingMessage, idleTimeoutMs: number): AsyncGenerator<Buffer> {
@@ -180,17 +196,12 @@ export const createHttpClient = (progressTimeoutMs: number, lookup: Lookup = loo
   const agents = new Map<string, Agent>();
   /** Connections to the very host of a URL, by its name, and not to a proxy. */
   const direct = new WeakSet<object>();
-  let authorities: readonly string[] | null = null;
-
-  const authoritiesOnce = (): readonly string[] => {
-    authorities ??= trustedAuthorities();
-    return authorities;
-  };
+  const contextOf = createContexts();
 
   /** Connections that were made without looking at the address are not reused where it matters. */
   const agentFor = (url: URL, tls: TlsMaterial, isGuarded: boolean): Agent => {
     const key = JSON.stringify([url.protocol, isLoopback(url.host), isGuarded, url.protocol === 'http:' ? noTls : tls]);
-    const agent = agents.get(key) ?? createAgent(url, tls, authoritiesOnce);
+    const agent = agents.get(key) ?? createAgent(url, tls, contextOf);
     agents.set(key, agent);
     return agent;
   };
