@@ -145,7 +145,6 @@ export const createSession = (
       // Each request has one, which the compiler can't see.
       const { pod } = request as { readonly pod: PodSandbox | undefined };
       if (!binding.includes(pod)) return notAsked(name, 'unsubscribed', 'it is bound to other pods');
-      if (hook === 'RemovePodSandbox' && pod !== undefined) binding.forget(pod.id);
       if (state === 'registered') return notAsked(name, 'closed', 'it is not synchronized yet');
       const misses = health.missesInARow();
       return await turn(null, () =>

@@ -28,7 +28,6 @@ export interface NriLinuxPodSandbox {
 
 export interface NriPodSandbox {
   readonly id: string;
-  /** Absent, with all the rest, of a pod that is gone before its containers are. */
   readonly name?: string;
   readonly uid?: string;
   readonly namespace?: string;
