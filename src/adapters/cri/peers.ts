@@ -4,6 +4,7 @@
  */
 import type { Socket } from 'node:net';
 import { join, resolve } from 'node:path';
+import { KnownError } from '../../domain/model/errors.ts';
 import type { Caller } from '../../domain/model/records.ts';
 import {
   readArguments,
@@ -14,7 +15,7 @@ import {
 import { peerCredentials } from '../../platform/linux/syscalls.ts';
 
 export interface Peers {
-  /** Names the socket's peer; resolves once its process was looked at. */
+  /** Names the socket's peer; resolves once its process was looked at. Rejects when the peer has gone by then. */
   readonly admit: (socket: Socket) => Promise<void>;
   /** By the remote address a call reports. */
   readonly callerAt: (remoteAddress: string) => Caller | null;
@@ -28,6 +29,8 @@ export function createPeers(): Peers {
       const { pid, uid } = peerCredentials(socket);
       const [executable, stat] = await Promise.all([readExecutable(pid), readProcessStat(pid)]);
       const isScribe = executable === process.execPath && (await isOwnCommandLine(pid));
+      // Nobody would tell of its end any more, by which it is forgotten.
+      if (socket.destroyed) throw new KnownError('The peer went away as soon as it had come.');
       connections += 1;
       const address = `unix:${connections}`;
       callers.set(address, {
