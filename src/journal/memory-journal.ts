@@ -160,6 +160,7 @@ type Reading = Pick<
   | 'readReads'
   | 'closedSegments'
   | 'placesOfStream'
+  | 'lastSeqOfStream'
   | 'placesOfCall'
   | 'usedBytes'
 >;
@@ -168,6 +169,8 @@ type Reading = Pick<
 const readingOf = (contents: MemoryContents): Reading => {
   const liveOf = (seqs: readonly number[]): JournalRecord[] =>
     seqs.flatMap((seq) => contents.rows[seq - 1]?.record ?? []);
+  const placesOfStream: Reading['placesOfStream'] = async (stream) =>
+    isInlineStream(stream) ? [] : liveOf(contents.seqsOfStream.get(stream) ?? []);
 
   return {
     read: async function* (query = {}) {
@@ -198,7 +201,8 @@ const readingOf = (contents: MemoryContents): Reading => {
     },
     closedSegments: async () =>
       contents.closed.filter(({ segment }) => contents.chunks.some((chunk) => chunk.segment === segment)),
-    placesOfStream: async (stream) => (isInlineStream(stream) ? [] : liveOf(contents.seqsOfStream.get(stream) ?? [])),
+    placesOfStream,
+    lastSeqOfStream: async (stream) => (await placesOfStream(stream)).at(-1)?.seq ?? 0,
     placesOfCall: async (call) => liveOf(contents.seqsOfCall.get(call) ?? []),
     usedBytes: async () => contents.rows.reduce((sum, { record }) => sum + 64 + (record?.body.length ?? 0), 0),
   };

@@ -84,6 +84,7 @@ export interface JournalReader extends Search {
   readonly seqAtTime: (tNs: bigint) => number;
   readonly closedSegments: () => SealedSegment[];
   readonly placesOfStream: (stream: string) => RecordPlace[];
+  readonly lastSeqOfStream: (stream: string) => number;
   readonly placesOfCall: (call: number) => RecordPlace[];
   /** What the chain says of a record, pruned or not; null when there is none. */
   readonly hashesOf: (seq: number) => RecordHashes | null;
@@ -241,6 +242,36 @@ const createPrunedReader = (db: Db, names: NameReader): Pick<JournalReader, 'pru
       .get(toSeq) ?? 0,
 });
 
+/** Finds records by what they are of. */
+const createPlacesReader = (
+  db: Db,
+  names: NameReader,
+): Pick<JournalReader, 'placesOfStream' | 'lastSeqOfStream' | 'placesOfCall'> => {
+  const byStream = db.prepare<[number], { seq: number; call: number | null }>(
+    `SELECT seq, call FROM records WHERE typeof(stream) = 'integer' AND stream = ? ORDER BY seq`,
+  );
+  const lastByStream = db
+    .prepare<[number], number>(
+      `SELECT seq FROM records WHERE typeof(stream) = 'integer' AND stream = ? ORDER BY seq DESC LIMIT 1`,
+    )
+    .pluck();
+  const byCall = db.prepare<[number], { seq: number; stream: number | string }>(
+    'SELECT seq, stream FROM records WHERE call = ? ORDER BY seq',
+  );
+  return {
+    placesOfStream: (stream) => {
+      const id = names.idOf(stream);
+      return id === undefined ? [] : byStream.all(id).map(({ seq, call }) => ({ seq, stream, call }));
+    },
+    lastSeqOfStream: (stream) => {
+      const id = names.idOf(stream);
+      return id === undefined ? 0 : (lastByStream.get(id) ?? 0);
+    },
+    placesOfCall: (call) =>
+      byCall.all(call).map((row) => ({ seq: row.seq, call, stream: streamName(names, row.stream) })),
+  };
+};
+
 export const createReader = (db: Db, reading: Reading = 'unchecked'): JournalReader => {
   const names = createNameReader(db);
   const rows = createRecordRows(names, reading);
@@ -252,12 +283,6 @@ export const createReader = (db: Db, reading: Reading = 'unchecked'): JournalRea
   );
   const hashesBySeq = db.prepare<[number], RecordHashes>(
     'SELECT body_hash AS bodyHash, hash FROM records WHERE seq = ?',
-  );
-  const byStream = db.prepare<[number], { seq: number; call: number | null }>(
-    `SELECT seq, call FROM records WHERE typeof(stream) = 'integer' AND stream = ? ORDER BY seq`,
-  );
-  const byCall = db.prepare<[number], { seq: number; stream: number | string }>(
-    'SELECT seq, stream FROM records WHERE call = ? ORDER BY seq',
   );
   // What a history is made of is looked up one by one, by the thousand; as a page, since that is what hides what a level does not show.
   const bySeq = prepareRaw(`SELECT ${columns} FROM records WHERE seq = ? AND at IS NOT NULL`);
@@ -298,6 +323,7 @@ export const createReader = (db: Db, reading: Reading = 'unchecked'): JournalRea
     seqAtTime,
     ...createReadsReader(db),
     ...createPrunedReader(db, names),
+    ...createPlacesReader(db, names),
     ...createSearch(db, names, rows),
     read: async function* (query = {}) {
       const headSeq = head().seq;
@@ -324,12 +350,6 @@ export const createReader = (db: Db, reading: Reading = 'unchecked'): JournalRea
       });
     },
     hashesOf: (seq) => hashesBySeq.get(seq) ?? null,
-    placesOfStream: (stream) => {
-      const id = names.idOf(stream);
-      return id === undefined ? [] : byStream.all(id).map(({ seq, call }) => ({ seq, stream, call }));
-    },
-    placesOfCall: (call) =>
-      byCall.all(call).map((row) => ({ seq: row.seq, call, stream: streamName(names, row.stream) })),
     countOf: (types, fromSeq, toSeq) => {
       const ids = types.flatMap((type) => names.idOf(type) ?? []);
       const sql = `SELECT count(*) FROM records WHERE seq >= ? AND seq <= ? AND type IN (${holders(ids.length)})`;

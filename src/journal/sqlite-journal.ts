@@ -181,6 +181,7 @@ const questionsTo = (reader: JournalReader) =>
     readReads: (query) => reader.readReads(query),
     closedSegments: async () => reader.closedSegments(),
     placesOfStream: async (stream) => reader.placesOfStream(stream),
+    lastSeqOfStream: async (stream) => reader.lastSeqOfStream(stream),
     placesOfCall: async (call) => reader.placesOfCall(call),
     usedBytes: async () => reader.usedBytes(),
   }) satisfies Partial<SqliteJournal>;

@@ -137,6 +137,8 @@ export interface KeptJournal extends Journal {
   readonly closedSegments: () => Promise<readonly SealedSegment[]>;
   /** The unpruned records of a stream, in order; of a call's own stream (call/…) ask by the call instead. */
   readonly placesOfStream: (stream: string) => Promise<readonly RecordPlace[]>;
+  /** The seq of the last of them; 0: there is none. Costs the same however many there are. */
+  readonly lastSeqOfStream: (stream: string) => Promise<number>;
   /** The unpruned records with this `call`, in order. */
   readonly placesOfCall: (call: number) => Promise<readonly RecordPlace[]>;
   /** Bytes in use, free pages aside: what the size cap is held against. */

@@ -227,6 +227,8 @@ export const contractSuite = (name: string, open: (t: TestContext) => Promise<Su
     const again = await reopen();
     assert.deepEqual(await collect(again.read()), [...left, own]);
     const places = await again.placesOfStream('container/4');
+    assert.equal(await again.lastSeqOfStream('container/4'), places.at(-1)?.seq);
+    assert.equal(await again.lastSeqOfStream('container/none'), 0);
     assert.deepEqual(
       places.map(({ seq }) => seq),
       seqsOf(left.filter(({ stream }) => stream === 'container/4')),

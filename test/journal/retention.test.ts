@@ -180,6 +180,33 @@ for (const [name, open] of journals) {
   });
 }
 
+test('C11: what ended too late to go is not looked through for each of its old records', async (t) => {
+  const { journal } = await openTemporary(t);
+  let looks = 0;
+  const watched: KeptJournal = {
+    ...journal,
+    placesOfStream: (stream) => {
+      looks += 1;
+      return journal.placesOfStream(stream);
+    },
+  };
+  const { node, run } = setUp(watched);
+  await node.begin('probed');
+  const add = async (count: number): Promise<void> => {
+    const seq = journal.head().seq + 1;
+    const part = { stream: 'sandbox/probed', atNs: node.now(), call: null, cause: null };
+    await journal.append(Array.from({ length: count }, (_, index) => recordAt(seq + index, part)));
+  };
+  await add(100);
+  node.passHours(91 * 24);
+  await add(1000);
+  await node.end('probed');
+  assert.equal((await run()).prunedRecords, 0);
+  assert.equal(looks, 0);
+  node.passHours(91 * 24);
+  assert.equal((await run()).prunedRecords, 1106);
+});
+
 test('C11: a large pod is pruned in batches, oldest first', async (t) => {
   const { journal } = await openTemporary(t);
   const { node, run } = setUp(journal);
