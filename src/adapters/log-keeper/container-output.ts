@@ -28,6 +28,8 @@ export interface ContainerOutput {
   /** Makes sure that the FIFOs which stand at their paths now are the ones being read. */
   readonly openFifos: () => void;
   readonly reopen: (logPath: string) => Promise<void>;
+  /** Where another file has taken the place of its log, it goes on in that. */
+  readonly rejoinLog: () => Promise<void>;
   readonly heldLines: () => HeldLines;
   /** Writes what an earlier keeper had in hand when it was killed, in the place of what it had written of it. */
   readonly writeAgain: (piece: Piece) => void;
@@ -211,6 +213,7 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
       await log.reopen(logPath);
       request = { ...request, logPath };
     },
+    rejoinLog: async () => log?.rejoin(),
     writeAgain: ({ stream, place, held, data }) => {
       const pipe = pipes.find((one) => one.stream === stream);
       if (log === null || pipe === undefined || data.length > encoder.readArea.length) return;

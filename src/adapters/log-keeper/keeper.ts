@@ -103,6 +103,12 @@ const refuseOtherFifos = (before: KeptOutput, { containerId, stdoutFifo, stderrF
     throw new FailureError('WrongState', `The output of container ${containerId} is read from other FIFOs already.`);
 };
 
+/** A daemon that died before it could say that a log was opened anew has its client put the old file back. */
+const rejoinLogs = (outputs: Outputs, report: KeeperOptions['report']): void => {
+  for (const output of outputs.values())
+    output.rejoinLog().catch((error: unknown) => report(`Going on in a log that was replaced: ${messageOf(error)}`));
+};
+
 export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: KeeperOptions): Keeper => {
   const bootId = readBootId();
   const unwritten = openUnwrittenOutput(dir, report);
@@ -179,6 +185,7 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
     switch (request.op) {
       case 'hello':
         if (request.protocol === PROTOCOL_VERSION) adopt();
+        rejoinLogs(outputs, report);
         return greet();
       case 'open':
         return open(request, request.isNew);

@@ -22,6 +22,7 @@ import { promisify } from 'node:util';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { type Backoff, backoffMs } from '../../platform/rpc/retry.ts';
 import { openBeneath } from './open-beneath.ts';
+import { isReplaced, recordsIn } from './replaced-log.ts';
 import type { LogPlace } from './unwritten-output.ts';
 import type { WriteRecords } from './records.ts';
 
@@ -52,6 +53,8 @@ export interface LogFile {
   readonly settled: () => Promise<void> | null;
   /** Opens the file at `path` (the same or another) and appends there from now on; on failure stays with the old. */
   readonly reopen: (path: string) => Promise<void>;
+  /** Goes on in the file that has taken its file's place, if one has, behind what that one held. */
+  readonly rejoin: () => Promise<void>;
   /** Waits for what is under way and closes the file. */
   readonly close: () => Promise<void>;
 }
@@ -175,6 +178,7 @@ const createTarget = (
   return {
     /** null: it can't be written now. */
     fd: (): number | null => fd,
+    path: (): string => path,
     lose: (bytes: Uint8Array, used: number): void => {
       lostRecords += countRecords(bytes, 0, used);
     },
@@ -246,6 +250,11 @@ export const openLogFile = (options: LogFileOptions): LogFile => {
     writing ??= writeQueue();
   };
 
+  const say = (text: string): void => {
+    const record = options.note(text);
+    append(record, record.length);
+  };
+
   target.retry();
   return {
     append,
@@ -261,15 +270,23 @@ export const openLogFile = (options: LogFileOptions): LogFile => {
       const { ino, size } = fstatSync(fd);
       if (ino === inode && size > sizeBytes) ftruncateSync(fd, sizeBytes);
     },
-    say: (text) => {
-      const record = options.note(text);
-      append(record, record.length);
-    },
+    say,
     obstacle: target.obstacle,
     settled: () => writing,
     reopen: async (newPath) => {
       await writing;
       target.reopen(newPath);
+    },
+    rejoin: async () => {
+      await writing;
+      const fd = target.fd();
+      const path = target.path();
+      if (fd === null || !isReplaced(fd, path)) return;
+      const { records, leftBytes } = recordsIn(fd);
+      target.reopen(path);
+      append(records, records.length);
+      options.report(`The log ${path} was replaced by another file: it goes on in that, with what it held`);
+      if (leftBytes > 0) say(`scribe: ${leftBytes} bytes of log records were lost here because the log was replaced`);
     },
     close: async () => {
       target.stopTrying();

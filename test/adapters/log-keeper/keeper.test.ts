@@ -118,6 +118,40 @@ describe('the log keeper', () => {
     assert.deepEqual(contentOf([...rotated, await readLog(container.logPath)].join('')), numbers(1500));
   });
 
+  it('goes on in the file that was put back, since the daemon died before it could say that another was opened', async (t) => {
+    const { connect, stateDir } = await fixtureOf(t);
+    const keeper = await connect();
+    const container = await containerIn(stateDir, 'put-back');
+    const { logPath } = container;
+    await keeper.open(container);
+    const counter = await startCounter(t, container.stdoutFifo, 1500);
+    await eventually('the first lines', async () => (await readLog(logPath)).length > 1000);
+    await rename(logPath, `${logPath}.rotated`);
+    await keeper.reopen('put-back', logPath);
+    await eventually('lines in the new file', async () => (await readLog(logPath)).length > 1000);
+    keeper.disconnect();
+    await rename(`${logPath}.rotated`, logPath);
+    const lengthBefore = (await readLog(logPath)).length;
+    await sleep(100);
+    const next = await connect();
+    await eventually('lines in the old file', async () => (await readLog(logPath)).length > lengthBefore);
+    await counter.ended;
+    await next.close('put-back', closeTimeoutMs);
+    assert.deepEqual(contentOf(await readLog(logPath)), numbers(1500));
+  });
+
+  it('makes no log where one was removed, whoever connects', async (t) => {
+    const { connect, stateDir } = await fixtureOf(t);
+    const keeper = await connect();
+    const container = await containerIn(stateDir, 'removed');
+    await keeper.open(container);
+    await rm(container.logPath);
+    keeper.disconnect();
+    const next = await connect();
+    await next.close('removed', closeTimeoutMs);
+    await assert.rejects(stat(container.logPath), { code: 'ENOENT' });
+  });
+
   it('refuses to rotate what it does not read, and makes no file for it', async (t) => {
     const { connect, stateDir } = await fixtureOf(t);
     const keeper = await connect();
