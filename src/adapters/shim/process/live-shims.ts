@@ -30,12 +30,23 @@ export const createLiveShims = (delivery: Delivery, log: Logger): LiveShims => {
   const shims = new Map<string, LiveShim>();
   /** Those that are shared, by their own id, from when they are opened until they end. */
   const shared = new Map<string, Promise<LiveShim | null>>();
+  /** Whether the end of each has come. It is waited for once: one that is shared may outlive any number of pods. */
+  const hasEnded = new WeakMap<LiveShim, boolean>();
+
+  const tellLoss = (podSandboxId: string, { shim }: LiveShim): void => {
+    log.warn({ podSandboxId, pid: shim.pid }, 'a shim has ended by itself');
+    delivery.deliver(podSandboxId, { kind: 'ShimLost', podSandboxId }).catch((error: unknown) => {
+      log.error({ podSandboxId, error: messageOf(error) }, 'the loss of a shim was not recorded');
+    });
+  };
 
   const watch = async (podSandboxId: string, live: LiveShim): Promise<void> => {
+    if (hasEnded.get(live) === true) return tellLoss(podSandboxId, live);
+    if (hasEnded.has(live)) return;
+    hasEnded.set(live, false);
     await live.ended;
-    if (shims.get(podSandboxId) !== live) return;
-    log.warn({ podSandboxId, pid: live.shim.pid }, 'a shim has ended by itself');
-    await delivery.deliver(podSandboxId, { kind: 'ShimLost', podSandboxId });
+    hasEnded.set(live, true);
+    for (const [podSandboxId, one] of shims) if (one === live) tellLoss(podSandboxId, live);
   };
 
   return {
@@ -45,9 +56,7 @@ export const createLiveShims = (delivery: Delivery, log: Logger): LiveShims => {
       if (before === live) return;
       if (before !== undefined && !shared.has(before.id)) before.close();
       shims.set(podSandboxId, live);
-      watch(podSandboxId, live).catch((error: unknown) => {
-        log.error({ podSandboxId, error: messageOf(error) }, 'the loss of a shim was not recorded');
-      });
+      void watch(podSandboxId, live);
     },
     take: (podSandboxId) => {
       const live = shims.get(podSandboxId);
