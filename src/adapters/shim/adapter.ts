@@ -2,8 +2,7 @@
  * The shim adapter: performs the effects on shims, tasks and execs by speaking to containerd shims over ttrpc, and tells
  * the engine of exits, kills for lack of memory and lost shims. Puts the parts together; decides nothing.
  */
-import { lstat, mkdir, readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, rm } from 'node:fs/promises';
 import type { Logger } from 'pino';
 import type { Observe, PerformEffects } from '../../engine/ports.ts';
 import type { CgroupFacts } from '../../domain/model/node-facts.ts';
@@ -37,6 +36,7 @@ import { createLiveShims } from './process/live-shims.ts';
 import { createShimBinaries } from './process/shim-binary.ts';
 import { streamAttach } from './execs/stream-attach.ts';
 import { streamExec } from './execs/stream-exec.ts';
+import { createTemporaryFiles } from './temporary-files.ts';
 import { createTask, startTask } from './tasks/create-and-start.ts';
 import { deleteTask, killTask } from './tasks/kill-and-delete.ts';
 import { defaultTimings, type ShimTimings } from './timings.ts';
@@ -114,16 +114,8 @@ export interface ShimAdapter {
 /** The daemon's own PATH, or the usual one where it has none: in it shims and OCI runtimes are looked up. */
 export const ownSearchPath = process.env['PATH'] ?? '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/**
- * Shims remove their temporary files within seconds, but not when they are killed, and process specs hold the values of
- * env. What is older than any start may take is forgotten; what is younger may be in use by a shim at this moment.
- */
-const removeForgotten = async (dir: string, olderThanMs: number): Promise<void> => {
-  const names = await readdir(dir).catch((): string[] => []);
-  for (const path of names.map((name) => join(dir, name))) {
-    const found = await lstat(path).catch(() => null);
-    if (found !== null && found.mtimeMs < Date.now() - olderThanMs) await rm(path, { recursive: true, force: true });
-  }
+const makeDirectories = async (dirs: readonly string[]): Promise<void> => {
+  for (const dir of dirs) await mkdir(dir, { recursive: true, mode: 0o700 });
 };
 
 /** Prepares the adapter's directories and serves events. Knows no shim yet: ReconnectShim makes known those that run. */
@@ -133,10 +125,9 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
   const paths = shimPaths(stateDir);
   // Execs of an earlier daemon lost their readers with it.
   await rm(paths.execRoot, { recursive: true, force: true });
-  await removeForgotten(paths.temporaryDir, timings.launchMs);
-  for (const dir of [paths.ioRoot, paths.execRoot, paths.runtimeRoot, paths.shimsDir, paths.temporaryDir]) {
-    await mkdir(dir, { recursive: true, mode: 0o700 });
-  }
+  const temporaryFiles = createTemporaryFiles(paths.temporaryDir, timings.launchMs, log);
+  await temporaryFiles.removeForgotten();
+  await makeDirectories([paths.ioRoot, paths.execRoot, paths.runtimeRoot, paths.shimsDir, paths.temporaryDir]);
 
   const delivery = createDelivery(observe, timings.retry, log);
   const pace = createPace(RECONNECTS_PER_TURN);
@@ -161,6 +152,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
       },
       log,
     }),
+    temporaryFiles,
     swept: clearLeftShims({ timings, log }, paths.shimsDir, left),
     delivery,
     tasks,
@@ -225,6 +217,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
       delivery.close();
       for (const task of tasks.values()) task.discard();
       shims.close();
+      temporaryFiles.close();
       await context.kept.close();
       await listener.close();
     },

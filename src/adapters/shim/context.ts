@@ -16,6 +16,7 @@ import type { ShimPaths } from './paths.ts';
 import type { KeptShims } from './process/kept-shims.ts';
 import type { LiveShims } from './process/live-shims.ts';
 import type { ShimBinaries } from './process/shim-binary.ts';
+import type { TemporaryFiles } from './temporary-files.ts';
 import type { ShimTimings } from './timings.ts';
 
 export interface ShimContext {
@@ -26,6 +27,7 @@ export interface ShimContext {
   readonly mounts: Pick<Spawner, 'mountMapped' | 'unmount'>;
   readonly shims: LiveShims;
   readonly kept: KeptShims;
+  readonly temporaryFiles: Pick<TemporaryFiles, 'shimDied'>;
   /** Settles, never rejects, when what an earlier daemon had kept has ended. */
   readonly swept: Promise<void>;
   readonly delivery: Delivery;

@@ -161,8 +161,9 @@ const stopUnconnected = async (context: ShimContext, effect: EffectOf<'StopShim'
 export const stopShim = (context: ShimContext, effect: EffectOf<'StopShim'>): Promise<EffectResults['StopShim']> =>
   attempting(`stop the shim of pod sandbox ${effect.podSandboxId}`, async () => {
     const { podSandboxId, handler, bundlePath, shared, hasSandbox = false } = effect;
-    const { shims, kept, swept } = context;
+    const { shims, kept, swept, temporaryFiles } = context;
     const live = shims.take(podSandboxId);
+    if (live?.isGone() !== false) temporaryFiles.shimDied();
     if (shared?.isInUse === true || (live !== undefined && kept.keep(live))) return {};
     // It was let go of before, and may be another pod's by now.
     if (live === undefined && effect.shim !== null && kept.isKnown(effect.shim)) return {};
@@ -172,6 +173,7 @@ export const stopShim = (context: ShimContext, effect: EffectOf<'StopShim'>): Pr
       const killed = await (live === undefined || (shared !== undefined && live.isGone())
         ? stopUnconnected(context, effect)
         : endConnected(context, live, hasSandbox));
+      if (killed) temporaryFiles.shimDied();
       // A sandbox may be more than its shim, which may have died long ago.
       if (killed || hasSandbox) {
         await context.binaries.delete(handler, podSandboxId, bundlePath);
