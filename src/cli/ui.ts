@@ -15,6 +15,7 @@ import { newToken } from './ui/guard.ts';
 import { findMatches } from './ui/matches.ts';
 import { openQuestions } from './ui/questions.ts';
 import { startServer } from './ui/server.ts';
+import { unreadableText } from '../ui/words.ts';
 import { wholeJournal } from './whole-journal.ts';
 
 const options = {
@@ -76,6 +77,10 @@ export const ui = command({
       live: !isCopy,
       onProgress: (throughSeq, head) => {
         progress.draw(() => [`Reading the journal: ${grouped(throughSeq)} of ${counted(head, 'record')}`]);
+      },
+      onUnreadable: (stretches) => {
+        progress.clear();
+        void write(io.stderr, `scribe: ${unreadableText(stretches)}\n`);
       },
       onRead: () => progress.clear(),
     });

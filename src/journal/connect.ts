@@ -37,7 +37,8 @@ const hasCode = (thrown: unknown, codes: RegExp): boolean =>
   thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string' && codes.test(thrown.code);
 
 /** SQLite's own words for a file that is damaged or was never a database. */
-const isCorruption = (thrown: unknown): boolean => hasCode(thrown, /^SQLITE_(CORRUPT|NOTADB)/);
+/** SQLite met something in the file that it cannot have written. */
+export const isCorruption = (thrown: unknown): boolean => hasCode(thrown, /^SQLITE_(CORRUPT|NOTADB)/);
 
 /** The file system has no room left. */
 export const isFull = (thrown: unknown): boolean => hasCode(thrown, /^SQLITE_FULL/);

@@ -3,9 +3,10 @@
  * once. Of some types a few values of the body come along, by JSON paths that the caller names: what they mean is its
  * own business. Opens for reading only, beside the daemon or without it.
  */
-import { connectReader } from './connect.ts';
+import { connectReader, isCorruption } from './connect.ts';
 import { isMalformed } from './marks.ts';
 import { createNameReader, type NameReader } from './names.ts';
+import type { SeqRange } from './types.ts';
 
 export interface OutlineRow {
   readonly seq: number;
@@ -21,6 +22,8 @@ export interface OutlineRow {
 
 export interface OutlinePage {
   readonly rows: readonly OutlineRow[];
+  /** What of this page SQLite cannot read, in order. */
+  readonly unreadable: readonly SeqRange[];
   /** Where the next page begins. */
   readonly next: number;
 }
@@ -60,14 +63,47 @@ const valuesSql = (paths: OutlinePaths, names: NameReader, isDoubted: boolean): 
   return cases.length === 0 ? 'NULL' : `CASE type ${cases.join(' ')} END`;
 };
 
+interface Readable {
+  readonly rows: readonly Row[];
+  readonly unreadable: readonly SeqRange[];
+}
+
+/** What lies behind another stretch. */
+const joined = (before: Readable, after: Readable): Readable => {
+  const unreadable = [...before.unreadable];
+  for (const [first, last] of after.unreadable) {
+    const previous = unreadable.at(-1);
+    if (previous?.[1] === first - 1) unreadable.splice(-1, 1, [previous[0], last]);
+    else unreadable.push([first, last]);
+  }
+  return { rows: [...before.rows, ...after.rows], unreadable };
+};
+
+/** Where SQLite stumbles, a stretch is halved until what it stumbles over is left: records before and behind damage can be read. */
+const readableIn = (
+  rowsOf: (fromSeq: number, through: number) => Row[],
+  fromSeq: number,
+  through: number,
+): Readable => {
+  try {
+    return { rows: rowsOf(fromSeq, through), unreadable: [] };
+  } catch (thrown) {
+    if (!isCorruption(thrown)) throw thrown;
+    if (fromSeq === through) return { rows: [], unreadable: [[fromSeq, fromSeq]] };
+    const middle = Math.floor((fromSeq + through) / 2);
+    return joined(readableIn(rowsOf, fromSeq, middle), readableIn(rowsOf, middle + 1, through));
+  }
+};
+
 export const openOutline = (path: string, paths: OutlinePaths): Outline => {
   const db = connectReader(path);
   const names = createNameReader(db);
   const head = db.prepare<[], number | null>('SELECT max(seq) FROM records').pluck();
+  // Where all of a stretch are there, the limit keeps SQLite from looking behind it, where it may be unable to read.
   const statementOf = (values: string) =>
     db
-      .prepare<[number, number], Row>(
-        `SELECT seq, at / 1e6, type, stream, call, ${values} FROM records WHERE seq >= ? AND seq <= ? AND at IS NOT NULL ORDER BY seq`,
+      .prepare<[fromSeq: number, through: number, count: number], Row>(
+        `SELECT seq, at / 1e6, type, stream, call, ${values} FROM records WHERE seq >= ? AND seq <= ? AND at IS NOT NULL ORDER BY seq LIMIT ?`,
       )
       .raw();
   let known = '';
@@ -90,7 +126,7 @@ export const openOutline = (path: string, paths: OutlinePaths): Outline => {
       statement = statementOf(values);
     }
     try {
-      return statement.all(fromSeq, through);
+      return statement.all(fromSeq, through, through - fromSeq + 1);
     } catch (thrown) {
       if (isDoubted || !isMalformed(thrown)) throw thrown;
       isDoubted = true;
@@ -102,7 +138,8 @@ export const openOutline = (path: string, paths: OutlinePaths): Outline => {
     headSeq: () => head.get() ?? 0,
     page: (fromSeq, headSeq) => {
       const through = Math.min(headSeq, fromSeq + PAGE_SEQS - 1);
-      return { rows: rowsOf(fromSeq, through).map(rowOf), next: through + 1 };
+      const { rows, unreadable } = readableIn(rowsOf, fromSeq, through);
+      return { rows: rows.map(rowOf), unreadable, next: through + 1 };
     },
     close: () => db.close(),
   };

@@ -23,6 +23,8 @@ export interface FrameHead {
   readonly lanes: readonly Lane[];
   /** Records of earlier frames that are of another kind, or on another lane, by now. */
   readonly changes: readonly (readonly [seq: number, kind: number, lane: number])[];
+  /** Records that nobody can read, for the file is damaged: each stretch by its first and last. */
+  readonly unreadable: readonly (readonly [firstSeq: number, lastSeq: number])[];
   /** The last record that was there when reading began, and the last one that was looked at. */
   readonly headSeq: number;
   readonly throughSeq: number;

@@ -1,5 +1,5 @@
 /** The records that the page has, as columns in order of seq: times, seqs, lanes, kinds. Grows with each frame. No DOM. */
-import type { Frame, Lane } from './frames.ts';
+import type { Frame, FrameHead, Lane } from './frames.ts';
 
 export interface Records {
   readonly count: number;
@@ -11,6 +11,8 @@ export interface Records {
   readonly lanes: readonly Lane[];
   /** What was there when reading began is here. */
   readonly isRead: boolean;
+  /** Stretches that cannot be read. */
+  readonly unreadable: FrameHead['unreadable'];
   readonly throughSeq: number;
   readonly headSeq: number;
 }
@@ -57,6 +59,7 @@ export const createStore = (): Store => {
     headSeq: 0,
   };
   const lanes: Lane[] = [];
+  const unreadable: FrameHead['unreadable'][number][] = [];
   let firstHeadSeq: number | null = null;
 
   const reserve = (count: number): void => {
@@ -73,7 +76,7 @@ export const createStore = (): Store => {
   };
 
   return {
-    records: () => ({ ...records, lanes }),
+    records: () => ({ ...records, lanes, unreadable }),
     add({ head, times, seqs, lanes: laneOf, kinds }) {
       const start = records.count;
       reserve(start + head.count);
@@ -82,13 +85,14 @@ export const createStore = (): Store => {
       records.laneOf.set(laneOf, start);
       records.kinds.set(kinds, start);
       lanes.push(...head.lanes);
+      unreadable.push(...head.unreadable);
       firstHeadSeq ??= head.headSeq;
       records.count = start + head.count;
       records.throughSeq = head.throughSeq;
       records.headSeq = head.headSeq;
       records.isRead = head.throughSeq >= firstHeadSeq;
       for (const [seq, kind, lane] of head.changes) {
-        const position = positionOf({ ...records, lanes }, seq);
+        const position = positionOf({ ...records, lanes, unreadable }, seq);
         if (position === null) continue;
         records.kinds[position] = kind;
         records.laneOf[position] = lane;

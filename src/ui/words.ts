@@ -1,5 +1,6 @@
 /** What the page says of what is in view, in words. Pure. */
 import { kindOf } from './kinds.ts';
+import type { FrameHead } from './frames.ts';
 import type { Records } from './store.ts';
 import { momentText } from './ticks.ts';
 import type { TimeWindow } from './time-window.ts';
@@ -17,6 +18,20 @@ export const escaped = (json: string): string =>
     (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
   );
 
+const STRETCHES_TOLD_MAX = 3;
+
+/** Which records are missing because the file is damaged, and what says more; '' for none. */
+export const unreadableText = (stretches: FrameHead['unreadable']): string => {
+  if (stretches.length === 0) return '';
+  const told = stretches.slice(0, STRETCHES_TOLD_MAX).map(([first, last]) => {
+    const [from, to] = [first.toLocaleString('en-US'), last.toLocaleString('en-US')];
+    return first === last ? from : `${from} to ${to}`;
+  });
+  const more = stretches.length - told.length;
+  const rest = more === 0 ? '' : ` and ${countText(more, 'more stretch', 'more stretches')}`;
+  return `Not shown, for SQLite cannot read them: records ${told.join(', ')}${rest}. scribe verify says what is damaged.`;
+};
+
 export interface InView {
   readonly window: TimeWindow;
   readonly timeZone: string;
@@ -25,15 +40,17 @@ export interface InView {
 }
 
 export const statusText = (
-  { count, isRead, throughSeq }: Pick<Records, 'count' | 'isRead' | 'throughSeq'>,
+  { count, isRead, throughSeq, unreadable }: Pick<Records, 'count' | 'isRead' | 'throughSeq' | 'unreadable'>,
   { window, timeZone, told, lanes }: InView,
 ): string => {
-  if (count === 0) return isRead ? 'There are no records yet.' : 'Reading.';
+  const missing = unreadableText(unreadable);
+  if (count === 0) return !isRead ? 'Reading.' : missing || 'There are no records yet.';
   const span = `${momentText(window.fromMs, timeZone)} to ${momentText(window.toMs, timeZone)} ${timeZone}`;
-  const pruned = throughSeq - count;
+  const pruned = throughSeq - count - unreadable.reduce((sum, [first, last]) => sum + last - first + 1, 0);
   return [
     `${span}: ${toldText(told)}, ${countText(lanes, 'lane', 'lanes')}.`,
     pruned > 0 ? `${countText(pruned, 'record is', 'records are')} pruned.` : '',
+    missing,
     isRead ? '' : `Reading: ${throughSeq.toLocaleString('en-US')} records so far.`,
   ]
     .filter(Boolean)

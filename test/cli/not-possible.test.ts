@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { copyFile, mkdir, open, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
+import type { EntryRow, ErrorAnswer, RecordAnswer } from '../../src/ui/answers.ts';
 import { makeJournal } from '../../scripts/lib/large-journal/make.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
-import { run, runOk } from '../support/process.ts';
+import { run, runOk, startProcess } from '../support/process.ts';
 import { fillAtOnce, freeBytesOf, mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { tell } from './story.ts';
@@ -150,7 +151,33 @@ test('a file that is damaged in the middle: each command says what can be done, 
     assert.equal(exitStatus, 0, `${command}: ${stderr}`);
   }
   for (const command of ['report', 'replay']) await fails([command, '--root', at], 1, said);
-  await fails(['ui', path], 1, said);
+
+  const { frames, get } = await serveJournal(t, path);
+  const { value: frame } = await frames().next();
+  assert.ok(frame !== undefined);
+  const { unreadable, count, throughSeq } = frame.head;
+  const missing = unreadable.reduce((sum, [first, last]) => sum + last - first + 1, 0);
+  const from = unreadable[0]?.[0] ?? 0;
+  assert.equal(count + missing, throughSeq);
+  assert.ok(from > Number(before) && missing < 300, JSON.stringify(unreadable));
+  const last = unreadable.at(-1)?.[1] ?? 0;
+  for (const seq of [from - 1, last + 1, throughSeq])
+    assert.equal((await get<RecordAnswer>(`record?seq=${seq}`)).seq, seq);
+  const listed = await get<EntryRow[]>(`entries?seqs=${last - 1},${last},${throughSeq}`);
+  assert.deepEqual(
+    listed.map(({ seq }) => seq),
+    [throughSeq],
+  );
+  assert.match((await get<ErrorAnswer>(`record?seq=${last}`)).error, /SQLite cannot read on in the journal/);
+  const ui = await startProcess(t, [process.execPath, program, 'ui', path]);
+  await ui.until(/^http:\/\/127\.0\.0\.1:/m);
+  await ui.until(
+    new RegExp(
+      `^scribe: Not shown, for SQLite cannot read them: records ${from.toLocaleString('en-US')} to .* scribe verify `,
+      'm',
+    ),
+  );
+  assert.equal(ui.isAlive(), true);
 });
 
 test('a file to replay that is empty, cut short, of something else, or not there', async () => {

@@ -10,7 +10,7 @@ import { indexOf, stretchOf } from '../../src/ui/lane-index.ts';
 import { rowsIn, timeAt, xOf } from '../../src/ui/layout.ts';
 import { neighbourOf, recordNear } from '../../src/ui/pointing.ts';
 import { createStore, lowerBound, positionOf, type Records } from '../../src/ui/store.ts';
-import { rowText } from '../../src/ui/words.ts';
+import { rowText, statusText, unreadableText } from '../../src/ui/words.ts';
 
 type Line = readonly [seq: number, atMs: number, lane: number, kind: Kind];
 
@@ -20,7 +20,15 @@ const other: Lane = { kind: 'pod', id: 'q', label: 'default/other', parent: null
 const nginx: Lane = { kind: 'container', id: 'c', label: 'nginx', parent: 1 };
 
 const frameOf = (lines: readonly Line[], head: Partial<Frame['head']> = {}): Frame => ({
-  head: { count: lines.length, lanes: [], changes: [], headSeq: 0, throughSeq: lines.at(-1)?.[0] ?? 0, ...head },
+  head: {
+    count: lines.length,
+    lanes: [],
+    changes: [],
+    unreadable: [],
+    headSeq: 0,
+    throughSeq: lines.at(-1)?.[0] ?? 0,
+    ...head,
+  },
   times: Float64Array.from(lines, ([, atMs]) => atMs),
   seqs: Uint32Array.from(lines, ([seq]) => seq),
   lanes: Uint32Array.from(lines, ([, , lane]) => lane),
@@ -68,6 +76,32 @@ describe('frames', () => {
         assert.deepEqual(found, frames);
       }),
     );
+  });
+});
+
+describe('what cannot be read', () => {
+  const inView = { window: { fromMs: 0, toMs: 1 }, timeZone: 'UTC', told: 0, lanes: 1 };
+
+  test('is named, by stretches, and is not said to be pruned', () => {
+    const store = createStore();
+    store.add(frameOf([[1, 0, 0, 'event']], { headSeq: 9, throughSeq: 5, unreadable: [[2, 4]] }));
+    store.add(frameOf([[8, 1, 0, 'event']], { headSeq: 9, throughSeq: 9, unreadable: [[9, 9]] }));
+    assert.match(
+      statusText(store.records(), inView),
+      /1 lane\. 3 records are pruned\. Not shown, for SQLite cannot read them: records 2 to 4, 9\. scribe verify /,
+    );
+  });
+
+  test('where nothing can be read there are records all the same', () => {
+    const store = createStore();
+    store.add(frameOf([], { headSeq: 2, throughSeq: 2, unreadable: [[1, 2]] }));
+    assert.match(statusText(store.records(), inView), /^Not shown, .* records 1 to 2\./);
+  });
+
+  test('of many stretches the first are named', () => {
+    const stretches = [1, 3, 5, 7, 1_009].map((seq) => [seq, seq] as const);
+    assert.match(unreadableText(stretches), / records 1, 3, 5 and 2 more stretches\./);
+    assert.equal(unreadableText([]), '');
   });
 });
 

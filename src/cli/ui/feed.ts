@@ -4,6 +4,7 @@
  */
 import { setImmediate as otherTurns } from 'node:timers/promises';
 import { openOutline } from '../../journal/outline.ts';
+import type { SeqRange } from '../../journal/types.ts';
 import { messageOf } from '../../domain/model/errors.ts';
 import { watchJournal } from '../history/watch.ts';
 import { createTimeline, TIMELINE_PATHS } from './timeline.ts';
@@ -21,11 +22,13 @@ export interface FeedOptions {
   /** It may grow. */
   readonly live: boolean;
   readonly onProgress: (throughSeq: number, headSeq: number) => void;
+  /** Told as they are met. */
+  readonly onUnreadable: (ranges: readonly SeqRange[]) => void;
   /** Everything that was there is read. */
   readonly onRead: () => void;
 }
 
-export const openFeed = ({ path, live, onProgress, onRead }: FeedOptions): Feed => {
+export const openFeed = ({ path, live, onProgress, onUnreadable, onRead }: FeedOptions): Feed => {
   const outline = openOutline(path, TIMELINE_PATHS);
   const timeline = createTimeline();
   // Before anything is read, so that nothing can be written unseen.
@@ -45,7 +48,8 @@ export const openFeed = ({ path, live, onProgress, onRead }: FeedOptions): Feed 
     let next = fromSeq;
     while (next <= headSeq && !isOver) {
       const page = outline.page(next, headSeq);
-      frames.push(timeline.frame(page.rows, page.next - 1, headSeq));
+      frames.push(timeline.frame(page, headSeq));
+      if (page.unreadable.length > 0) onUnreadable(page.unreadable);
       next = page.next;
       onProgress(next - 1, headSeq);
       wake();
@@ -57,7 +61,7 @@ export const openFeed = ({ path, live, onProgress, onRead }: FeedOptions): Feed 
   const run = async (): Promise<void> => {
     let next = await readOn(1);
     // An empty journal, too, tells the page that it has come to its end.
-    if (frames.length === 0) frames.push(timeline.frame([], 0, 0));
+    if (frames.length === 0) frames.push(timeline.frame({ rows: [], unreadable: [], next: 1 }, 0));
     onRead();
     while (watch !== null && !isOver) {
       await Promise.race([watch.changed(), closing.promise]);

@@ -7,6 +7,7 @@ import { subjectOf } from '../../domain/model/records.ts';
 import { openReader } from '../../journal/open.ts';
 import type { AtAnswer, EntryRow, RecordAnswer, WhyAnswer } from '../../ui/answers.ts';
 import { failure } from '../command.ts';
+import { unlessDamaged } from '../damage.ts';
 import { bodyAt, type Level } from '../export/level.ts';
 import { duration, printable, type ShowTime } from '../format.ts';
 import { createCollector, type Entry } from '../history/entries.ts';
@@ -26,7 +27,7 @@ export interface Questions {
   readonly why: (seq: number) => WhyAnswer;
   /** The whole node, or one pod of it. */
   readonly at: (seq: number, podSandboxId: string | null) => AtAnswer;
-  /** Those that are pruned are missing. */
+  /** Those that are pruned, or of which SQLite cannot read all that a row is made of, are missing. */
   readonly entries: (seqs: readonly number[]) => EntryRow[];
   readonly close: () => void;
 }
@@ -70,6 +71,9 @@ export const openQuestions = (path: string, level: Level, showTime: ShowTime): Q
     return { seq, time, what, object, caller, took, outcome, style: row.style };
   };
 
+  /** By its name, which records of its own tell; by its stream where those cannot be read. */
+  const labelIn = (stream: string): string => unlessDamaged(() => labelOf(names, stream)) ?? stream;
+
   const known = (seq: number) => {
     const record = recordOf(reader, seq);
     if (record === undefined) throw failure(`There is no record ${seq}: it is pruned, or not written yet.`);
@@ -90,11 +94,11 @@ export const openQuestions = (path: string, level: Level, showTime: ShowTime): Q
       const record = known(seq);
       const { time, type, v, stream, cause, call, bodyHash, hash } = columnsOf(record, reader.hashesOf(seq));
       return {
-        ...{ seq, time, type, v, stream, object: printable(labelOf(names, stream)), cause, call },
+        ...{ seq, time, type, v, stream, object: printable(labelIn(stream)), cause, call },
         bodyHash: bodyHash ?? '',
         hash: hash ?? '',
         body: bodyAt('request-response', record),
-        row: rowOf(seq),
+        row: unlessDamaged(() => rowOf(seq)),
       };
     },
     why: (seq) => {
@@ -127,7 +131,7 @@ export const openQuestions = (path: string, level: Level, showTime: ShowTime): Q
       }));
       return { seq, time: showTime(atNs), notes, tables };
     },
-    entries: (seqs) => seqs.flatMap((seq) => rowOf(seq) ?? []),
+    entries: (seqs) => seqs.flatMap((seq) => unlessDamaged(() => rowOf(seq)) ?? []),
     close: () => whole.close(),
   };
 };

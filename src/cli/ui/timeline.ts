@@ -3,7 +3,7 @@
  * it is, and when that changes because a call has ended. Holds no record, only the calls whose end is not there yet.
  */
 import type { RecordType } from '../../domain/model/records.ts';
-import type { OutlineRow } from '../../journal/outline.ts';
+import type { OutlinePage, OutlineRow } from '../../journal/outline.ts';
 import { encodeFrame } from '../../ui/frames.ts';
 import { type Kind, kindNumber } from '../../ui/kinds.ts';
 import { createLanes, NAME_PATHS, NODE_LANE } from './lanes.ts';
@@ -63,7 +63,7 @@ interface OpenCall {
 
 export interface Timeline {
   /** The frame of these records, which follow those of the last one. */
-  readonly frame: (rows: readonly OutlineRow[], throughSeq: number, headSeq: number) => Uint8Array;
+  readonly frame: (page: OutlinePage, headSeq: number) => Uint8Array;
 }
 
 export const createTimeline = (): Timeline => {
@@ -72,7 +72,7 @@ export const createTimeline = (): Timeline => {
   let lastMs = 0;
 
   return {
-    frame(rows, throughSeq, headSeq) {
+    frame({ rows, unreadable, next }, headSeq) {
       const count = rows.length;
       const times = new Float64Array(count);
       const seqs = new Uint32Array(count);
@@ -106,7 +106,7 @@ export const createTimeline = (): Timeline => {
         if (call.index !== null) laneOf[call.index] = call.lane ?? NODE_LANE;
         call.index = null;
       }
-      const head = { count, lanes: lanes.news(), changes, headSeq, throughSeq };
+      const head = { count, lanes: lanes.news(), changes, unreadable, headSeq, throughSeq: next - 1 };
       return encodeFrame({ head, times, seqs, lanes: laneOf, kinds });
     },
   };

@@ -18,7 +18,8 @@ export interface Served {
 
 export const serveJournal = async (owner: Owner, path: string, level: Level = 'metadata'): Promise<Served> => {
   const questions = openQuestions(path, level, shortUtcTime);
-  const feed = openFeed({ path, live: true, onProgress: () => undefined, onRead: () => undefined });
+  const quiet = { onProgress: () => undefined, onUnreadable: () => undefined, onRead: () => undefined };
+  const feed = openFeed({ path, live: true, ...quiet });
   const about = { journal: path, level, timeZone: 'UTC' };
   const matches: ServerParts['matches'] = (chosen, signal) => findMatches(chosen, { path, level, live: true, signal });
   const server = await startServer({ token: newToken(), port: 0, feed, questions, matches, about });
