@@ -20,12 +20,13 @@ import { journalPath } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { containerConfig, eventually, ownPids, podConfig, removePod } from '../support/pods.ts';
-import { type BackgroundProcess, startProcess } from '../support/process.ts';
+import { type BackgroundProcess, runOk, startProcess } from '../support/process.ts';
 import { redecided } from '../support/redecided.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 const MIB = 1024 * 1024;
 /** RLIM_INFINITY, as plugins in Go have it. */
+const memoryPolicy = { mode: 'MPOL_PREFERRED', nodes: '0' };
 const UNLIMITED = { type: 'RLIMIT_CORE', hard: '18446744073709551615', soft: '18446744073709551615' };
 
 /** Of the pod: they tell the samples what to do in the container "sampled". */
@@ -100,7 +101,7 @@ describe('what NRI plugins change', () => {
     return `[nri]\nenable = true\n${nri}\n[runtime]\n${runtime}`;
   };
 
-  /** Of everything there is, in one answer. */
+  /** Of everything there is, in one answer, but for what not every OCI runtime knows. */
   const adjust = () => ({
     annotations: { said: 'by the plugin', '-taken': '' },
     env: [
@@ -141,7 +142,6 @@ describe('what NRI plugins change', () => {
       namespaces: [{ type: 'cgroup' }],
       sysctl: { 'net.ipv4.ip_unprivileged_port_start': '77' },
       scheduler: { policy: 'SCHED_BATCH', nice: 3 },
-      memoryPolicy: { mode: 'MPOL_PREFERRED', nodes: '0' },
     },
   });
 
@@ -168,6 +168,7 @@ describe('what NRI plugins change', () => {
       log,
       acts: [
         { hook: 'CreateContainer', container: 'adjusted', adjust: adjust() },
+        { hook: 'CreateContainer', container: 'near', adjust: { linux: { memoryPolicy } } },
         { hook: 'CreateContainer', container: 'unlimited', adjust: { rlimits: [UNLIMITED] } },
       ],
     });
@@ -277,7 +278,6 @@ describe('what NRI plugins change', () => {
     ['resources.blockio_class', async () => (await specOf(adjusted)).linux.resources.blockIO?.weight, 80],
     ['io_priority', async () => (await specOf(adjusted)).process.ioPriority, { class: 'IOPRIO_CLASS_BE', priority: 6 }],
     ['scheduler', async () => (await specOf(adjusted)).process.scheduler, { policy: 'SCHED_BATCH', nice: 3 }],
-    ['memory_policy', async () => (await specOf(adjusted)).linux.memoryPolicy, { mode: 'MPOL_PREFERRED', nodes: '0' }],
   ];
   for (const [field, look, is] of seen)
     test(`${field} of an adjustment is there`, async () => assert.deepEqual(await look(), is));
@@ -290,6 +290,17 @@ describe('what NRI plugins change', () => {
     await node.daemon.cri.runtime.updateContainerResources({ containerId, linux: { cpuShares: '300' } });
     assert.equal(await shellIn(containerId, limits), none);
     await node.daemon.cri.runtime.removeContainer({ containerId });
+  });
+
+  test('a memory_policy is there where the OCI runtime says that it can set one, and refused elsewhere', async () => {
+    const features = JSON.parse(await runOk(['runc', 'features'])) as { readonly linux: object };
+    if ('memoryPolicy' in features.linux)
+      assert.deepEqual((await specOf(await run('near'))).linux.memoryPolicy, memoryPolicy);
+    else
+      await assert.rejects(
+        run('near'),
+        /an NRI plugin asks for the memory policy "MPOL_PREFERRED", which the OCI runtime/,
+      );
   });
 
   test('C13: the journal is decided again to the specs that ran, with no plugin', async () => {

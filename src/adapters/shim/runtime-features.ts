@@ -15,9 +15,16 @@ export interface RuntimeFeatures {
   readonly recursiveReadOnlyMounts: boolean;
   /** It can move network interfaces of the host into a container (OCI runtime specification 1.3). */
   readonly netDevices: boolean;
+  /** It can set the memory policy of a container's process (OCI runtime specification 1.3; runc 1.4). */
+  readonly memoryPolicy: boolean;
 }
 
-const none: RuntimeFeatures = { recursiveReadOnlyMounts: false, netDevices: false, userNamespaces: false };
+const none: RuntimeFeatures = {
+  recursiveReadOnlyMounts: false,
+  netDevices: false,
+  memoryPolicy: false,
+  userNamespaces: false,
+};
 const timeoutMs = 5_000;
 const outputBytesMax = 1024 * 1024;
 /** More than the kernel will have for long. */
@@ -40,6 +47,7 @@ const featuresSchema = z.object({
     .object({
       namespaces: wordsSchema,
       netDevices: z.object({ enabled: z.boolean() }).optional().catch(undefined),
+      memoryPolicy: z.object({ modes: wordsSchema }).optional().catch(undefined),
     })
     .optional()
     .catch(undefined),
@@ -57,6 +65,7 @@ export const parseRuntimeFeatures = (text: string, kernelRelease: string): Runti
   return {
     recursiveReadOnlyMounts: mountOptions.includes('rro') && isSince(kernelRelease, mountSetattrSince),
     netDevices: linux?.netDevices?.enabled === true,
+    memoryPolicy: (linux?.memoryPolicy?.modes.length ?? 0) > 0,
     userNamespaces: linux?.namespaces.includes('user') === true && isSince(kernelRelease, mappedTmpfsSince),
   };
 };

@@ -58,6 +58,8 @@ export interface RuntimeHandler {
   readonly userNamespaces?: boolean;
   /** Its OCI runtime can move network interfaces into a container; absent (in older journals): it cannot. */
   readonly netDevices?: boolean;
+  /** Its OCI runtime can set a container's memory policy; absent (in older journals): it cannot. */
+  readonly memoryPolicy?: boolean;
 }
 
 /** Runtimes whose shims take containerd.runc.v1.Options; others would refuse a message that they do not know. */

@@ -3,6 +3,7 @@ import type { DaemonFacts } from '../model/daemon-facts.ts';
 import type { OciSpec } from '../model/oci.ts';
 import { refused, type Result } from '../model/result.ts';
 import { rulesOf } from '../model/rules.ts';
+import type { RuntimeHandler } from '../model/runtime-handler.ts';
 import type { Container, NodeState } from '../model/state.ts';
 import { withAdjustmentApplied } from './apply.ts';
 import { shown } from '../oci/refuse.ts';
@@ -21,12 +22,22 @@ export function adjustedSpecOf(state: NodeState, facts: DaemonFacts, container: 
 /** That of a container that is being made. Fails also where the OCI runtime would leave out something without a word. */
 export function newSpecOf(state: NodeState, facts: DaemonFacts, container: Container): Result<OciSpec> {
   const built = adjustedSpecOf(state, facts, container);
+  if (!built.ok || rulesOf({ facts }) < 11) return built;
   const { handler } = state.sandboxes.get(container.podSandboxId) ?? {};
-  if (!built.ok || rulesOf({ facts }) < 11 || handler?.netDevices === true) return built;
-  const interfaces = Object.keys(built.value.linux.netDevices ?? {});
-  // Those that devices of CRI come with were refused as the spec was built.
-  return interfaces.length === 0 ? built : refused({ reason: 'HostLacks', message: cannotMove(interfaces) });
+  const lacking = lackingFor(built.value.linux, handler);
+  return lacking === null ? built : refused({ reason: 'HostLacks', message: `an NRI plugin asks for ${lacking}` });
 }
 
-const cannotMove = (interfaces: readonly string[]): string =>
-  `an NRI plugin asks for the network interfaces ${shown(interfaces.join(', '))}, which the OCI runtime of this runtime handler can not move`;
+/** What the OCI runtime does not know, and would leave out; null: it knows all. Nobody but plugins asks for this. */
+const lackingFor = (
+  { netDevices = {}, memoryPolicy }: OciSpec['linux'],
+  handler: RuntimeHandler | undefined,
+): string | null => {
+  const interfaces = Object.keys(netDevices);
+  // Those that devices of CRI come with were refused as the spec was built.
+  if (interfaces.length > 0 && handler?.netDevices !== true)
+    return `the network interfaces ${shown(interfaces.join(', '))}, which the OCI runtime of this runtime handler can not move`;
+  if (memoryPolicy !== undefined && handler?.memoryPolicy !== true)
+    return `the memory policy ${shown(memoryPolicy.mode)}, which the OCI runtime of this runtime handler can not set`;
+  return null;
+};

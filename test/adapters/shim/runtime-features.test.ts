@@ -38,6 +38,13 @@ test('network interfaces are moved by runtimes that say so', () => {
     assert.equal(moves(text), false, text);
 });
 
+test('memory policies are set by runtimes that name modes of them', () => {
+  const sets = (text: string) => parseRuntimeFeatures(text, '6.1.0').memoryPolicy;
+  assert.equal(sets('{"linux":{"memoryPolicy":{"modes":["MPOL_BIND"],"flags":[]}}}'), true);
+  for (const text of ['{"linux":{"memoryPolicy":{}}}', '{"linux":{"memoryPolicy":true}}', '{"linux":{}}', '[]'])
+    assert.equal(sets(text), false, text);
+});
+
 test('user namespaces need a runtime that knows them and a kernel that maps the ids of any volume', () => {
   const able = '{"linux":{"namespaces":["pid","user"]}}';
   const users = (text: string, kernel: string) => parseRuntimeFeatures(text, kernel).userNamespaces;

@@ -94,19 +94,28 @@ test('what plugins change is written down with its owners, and is in the spec', 
   assert.ok(requested(story.state, 'PrepareContainer').bundle.spec.process.env.includes('PLUGIN=yes'));
 });
 
-test('a container of which a plugin wants network interfaces that the OCI runtime can not move is refused', () => {
-  const moved = answers('10-all', {
-    hook: 'CreateContainer',
-    adjust: { linux: { netDevices: { eth1: { name: 'net1' } } } },
+for (const [what, linux, said] of [
+  [
+    'network interfaces that the OCI runtime can not move',
+    { netDevices: { eth1: { name: 'net1' } } },
+    /^an NRI plugin asks for the network interfaces "eth1", which the OCI runtime /,
+  ],
+  [
+    'a memory policy that the OCI runtime can not set',
+    { memoryPolicy: { mode: 'MPOL_BIND', nodes: '0' } },
+    /^an NRI plugin asks for the memory policy "MPOL_BIND", which the OCI runtime /,
+  ],
+] as const)
+  test(`a container of which a plugin wants ${what} is refused`, () => {
+    const wanted = answers('10-all', { hook: 'CreateContainer', adjust: { linux } });
+    given(nodeStarts({ ...FACTS, rules: 10 }), ...created)
+      .when(answered('CreateContainer', wanted))
+      .follows({ records: ['container.adjusted'], asks: ['PrepareContainer'] });
+    const refused = asking().when(answered('CreateContainer', wanted));
+    const { reason, message } = refused.state.containers.get(CONTAINER)?.failure ?? assert.fail('it was not refused');
+    assert.equal(reason, 'HostLacks');
+    assert.match(message, said);
   });
-  given(nodeStarts({ ...FACTS, rules: 10 }), ...created)
-    .when(answered('CreateContainer', moved))
-    .follows({ records: ['container.adjusted'], asks: ['PrepareContainer'] });
-  const refused = asking().when(answered('CreateContainer', moved));
-  const { reason, message } = refused.state.containers.get(CONTAINER)?.failure ?? assert.fail('it was not refused');
-  assert.equal(reason, 'HostLacks');
-  assert.match(message, /^an NRI plugin asks for the network interfaces "eth1", which the OCI runtime /);
-});
 
 test('limits that plugins set are what a change of limits begins with', () => {
   const cpu = answers('10-all', {
