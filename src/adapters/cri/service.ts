@@ -13,6 +13,7 @@ import {
 } from '@grpc/grpc-js';
 import { type Failure, FailureError, grpcCodeOf } from '../../domain/model/errors.ts';
 import type { UnknownField } from '../../domain/model/unknown-fields.ts';
+import { traceParentIn } from '../../domain/values/trace-parent.ts';
 import type { MessageFns } from '../../wire/cri/api.ts';
 import { unknownFieldsIn } from './messages/unknown-fields.ts';
 import { type CallContext, DAEMON_ENDS, type Handlers, type Reply, type ServiceShape } from './context.ts';
@@ -201,8 +202,6 @@ const NS_PER_MS = 1_000_000n;
  * one would get takes longer to find than many a call.
  */
 const CALLER_GONE = new DOMException('This operation was aborted', 'AbortError');
-/** Version, trace id, span id and flags, as version 00 has them. */
-const TRACE_PARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /** Of a client that streams its requests nothing is told. */
 const unknownOf = (request: unknown): readonly UnknownField[] =>
@@ -221,7 +220,7 @@ function contextOf(call: AnyCall, { peers, gate }: ServiceOptions): CallContext 
     },
     traceParent() {
       const [sent] = call.metadata.get('traceparent');
-      return typeof sent === 'string' && TRACE_PARENT.test(sent) ? sent : null;
+      return typeof sent === 'string' ? (traceParentIn(sent)?.text ?? null) : null;
     },
     signal() {
       if (abort !== null) return abort.signal;

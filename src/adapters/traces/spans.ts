@@ -18,6 +18,7 @@ import {
 } from '@opentelemetry/api';
 import { codeName, type Failure, GrpcCode } from '../../domain/model/errors.ts';
 import { type BodyOf, effectId, rpcOf, type Sequenced } from '../../domain/model/records.ts';
+import { traceParentIn } from '../../domain/values/trace-parent.ts';
 import type { HearRead } from '../../engine/ports.ts';
 
 export interface CallSpans {
@@ -28,13 +29,12 @@ export interface CallSpans {
 /** A call that never ends, through a bug, must not be the first of ever more. */
 const OPEN_MAX = 10_000;
 const NS_PER_S = 1_000_000_000n;
-const TRACE_PARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 const hrTime = (ns: bigint): HrTime => [Number(ns / NS_PER_S), Number(ns % NS_PER_S)];
 
 /** The caller's span, of a W3C traceparent; the root where there is none. */
 const parentOf = (traceParent: string | null | undefined): Context => {
-  const [, traceId = '', spanId = '', flags = ''] = TRACE_PARENT.exec(traceParent ?? '') ?? [];
+  const { traceId = '', spanId = '', flags = '' } = traceParentIn(traceParent ?? '') ?? {};
   const context = { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & TraceFlags.SAMPLED, isRemote: true };
   return isSpanContextValid(context) ? trace.setSpanContext(ROOT_CONTEXT, context) : ROOT_CONTEXT;
 };
