@@ -43,9 +43,13 @@ const checkpointOf = (path: string, tree: Omit<OpenedTree, 'checkpoint' | 'close
   const key = readSigningKey(keyPath);
   if (key !== null) return signNote(key, { origin, size, root: root(size) });
   const known = beside === null ? 'there is none' : `it knows ${beside.size} records`;
+  // A copy has no key, unless somebody wanted it along: nobody can read there what is not there.
+  const [what, remedy] = existsSync(keyPath)
+    ? ['cannot be read', 'run this as root']
+    : ['is not there', 'ask the journal that this is a copy of, or a copy that is made now with scribe journal backup'];
   throw new JournalError(
     'Unsafe',
-    `${keyPath} cannot be read to sign record ${seq}, and of the checkpoint ${notePath} ${known}: run this as root.`,
+    `${keyPath} ${what} to sign record ${seq}, and of the checkpoint ${notePath} ${known}: ${remedy}.`,
   );
 };
 

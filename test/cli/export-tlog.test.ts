@@ -131,6 +131,21 @@ describe('prove', () => {
     }
   });
 
+  test('a copy without its key proves what its checkpoint knows, and says of the rest where it can be proven', async () => {
+    const copy = await tempDir(owner);
+    copyFileSync(journalPath, join(copy, 'journal.db'));
+    const proving = (): ReturnType<typeof scribe> => scribe(['prove', '--root', copy, '1']);
+    assert.match(
+      (await proving()).stderr,
+      /journal\.db\.key is not there to sign record 1, and of the checkpoint \S+ there is none: ask the journal that /,
+    );
+    copyFileSync(`${journalPath}.checkpoint`, join(copy, 'journal.db.checkpoint'));
+    assert.equal((await proving()).exitStatus, 0);
+    writeFileSync(join(copy, 'journal.db.key'), 'no key');
+    rmSync(join(copy, 'journal.db.checkpoint'));
+    assert.match((await proving()).stderr, /journal\.db\.key cannot be read to sign record 1, .*: run this as root\./);
+  });
+
   test('a record that is not there, and what is no number', async () => {
     const beyond = await scribe(['prove', '--root', root, String(RECORDS + 2)]);
     assert.equal(beyond.exitStatus, 1);
