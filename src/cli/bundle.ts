@@ -4,7 +4,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { openReader } from '../journal/open.ts';
 import { messageOf } from '../domain/model/errors.ts';
-import { writeArchive } from './bundle/archive.ts';
+import { checkPlace, writeArchive } from './bundle/archive.ts';
 import { type Part, partsOf } from './bundle/parts.ts';
 import { command, failure } from './command.ts';
 import { levelOption, parseLevel } from './export/level.ts';
@@ -85,6 +85,7 @@ export const bundle = command({
     });
     const name = `scribe-${hostname()}-${new Date().toISOString().replace(/[:.]/g, '')}`;
     const path = resolve(output ?? `${name}.tar.gz`);
+    await checkPlace(path);
     const scratch = await mkdtemp(join(tmpdir(), 'scribe-bundle-'));
     const progress = createProgress(io.stderr);
     try {

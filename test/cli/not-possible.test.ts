@@ -1,6 +1,6 @@
 /** What commands say, and with which exit status, when what is asked for cannot be: each names what is wrong, and no stack is shown. */
 import assert from 'node:assert/strict';
-import { copyFile, mkdir, open, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import type { EntryRow, ErrorAnswer, RecordAnswer } from '../../src/ui/answers.ts';
@@ -292,6 +292,21 @@ test('a bundle that the disk has no room for leaves nothing behind', async (t) =
   assert.deepEqual(await readdir(disk), ['others']);
   await rm(others);
   assert.equal((await scribe(words)).exitStatus, 0);
+});
+
+test('a bundle that cannot be made where it is wanted is refused before anything is made for it', async () => {
+  const there = join(dir, 'words');
+  // Where its parts would be made.
+  const env = { ...process.env, TMPDIR: join(dir, 'none') };
+  const refused = async (output: string, said: RegExp): Promise<void> => {
+    const words = ['bundle', '--root', root, '--since', '1', '--output', output];
+    const { exitCode, stderr } = await run([process.execPath, program, ...words], { env });
+    assert.match(stderr, said);
+    assert.equal(exitCode, 1);
+  };
+  await refused(there, /words cannot be made: EEXIST.*\. Name another with --output\.$/m);
+  await refused(join(dir, 'none/bundle.tar.gz'), /bundle\.tar\.gz cannot be made: ENOENT/);
+  assert.equal(await readFile(there, 'utf8'), 'some words\n');
 });
 
 test('a copy without its key is not said to be signed by another, and one with it is verified against itself', async () => {

@@ -1,8 +1,9 @@
 /** Parts of a bundle as files of one directory, and that directory as a tar.gz, which tar writes in a process of its own. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { open, rm } from 'node:fs/promises';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
+import { messageOf } from '../../domain/model/errors.ts';
 import { failure } from '../command.ts';
 
 /** Only its owner may read what is in it. */
@@ -13,15 +14,26 @@ const exitOf = async (tar: ReturnType<typeof spawn>): Promise<number | null> => 
   return code;
 };
 
+/** A new file that is its owner's alone, and never another one's. */
+const openNew = (path: string): Promise<FileHandle> =>
+  open(path, 'wx', FILE_MODE).catch((error: unknown) => {
+    throw failure(`${path} cannot be made: ${messageOf(error)}. Name another with --output.`, error);
+  });
+
+/** Throws what writeArchive would throw for this path, before anything is made that goes into it. */
+export const checkPlace = async (path: string): Promise<void> => {
+  const file = await openNew(path);
+  await file.close();
+  await rm(path);
+};
+
 /**
  * Writes the files `names` of `dir` to the new file `path`, below a directory `inside`. Throws when there is something at
  * that path, and when there is no tar.
  */
 export const writeArchive = async (dir: string, inside: string, path: string): Promise<void> => {
-  // The file is made here, so that it is its owner's alone, and never another one's.
-  const file = await open(path, 'wx', FILE_MODE).catch((error: unknown) => {
-    throw failure(`${path} cannot be made: ${(error as Error).message}. Name another with --output.`, error);
-  });
+  // Not by tar, which would write over one that is there.
+  const file = await openNew(path);
   try {
     const tar = spawn('tar', ['-czf', '-', '-C', dir, inside], { stdio: ['ignore', file.fd, 'pipe'] });
     const words = tar.stderr === null ? Promise.resolve('') : text(tar.stderr);
