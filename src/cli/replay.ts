@@ -5,6 +5,7 @@ import { withRemedy } from './damage.ts';
 import { counted, grouped } from './format.ts';
 import { type Io, write } from './io.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
+import { nothingBy } from './past/state.ts';
 import { createProgress } from './progress.ts';
 import { breakOn } from './replay/break-on.ts';
 import { look } from './replay/look.ts';
@@ -69,10 +70,15 @@ const replayOne = async (source: Source, toSeq: number, shown: Shown, io: Io): P
   return tally;
 };
 
-/** Nothing is read that is later; with records from another machine, whose clock may be ahead, too. */
-const lastSeq = (source: Source, until: Moment | null): number => {
-  const { headSeq, seqAtTime } = source;
-  return until === null ? headSeq : seqAt({ head: () => ({ seq: headSeq, hash: new Uint8Array() }), seqAtTime }, until);
+/**
+ * Nothing is read that is later; with records from another machine, whose clock may be ahead, too. Throws where nothing was
+ * recorded by then: that nothing differs would say more than is known.
+ */
+const lastSeq = ({ headSeq, seqAtTime, record }: Source, until: Moment | null): number => {
+  if (until === null) return headSeq;
+  const last = seqAt({ head: () => ({ seq: headSeq, hash: new Uint8Array() }), seqAtTime }, until);
+  if (last === 0 && headSeq > 0) throw nothingBy(record(1));
+  return last;
 };
 
 interface Outcome {
@@ -123,7 +129,8 @@ export const replay = command({
   ],
   options,
   operands: { name: '[JOURNAL]...', count: Number.POSITIVE_INFINITY, countMin: 0 },
-  exitStatus: '0 when every decision is the one that was recorded, 1 when one differs or a journal could not be read',
+  exitStatus:
+    '0 when every decision is the one that was recorded, 1 when one differs or a journal could not be read; with --break-on, --inspect and the report of a crash that goes for the decision that is shown, with --step for those that were gone through. A decision that the daemon did not live to record is 0 when it can be made today.',
   examples: [
     ['scribe replay', "This node's journal."],
     [

@@ -6,6 +6,8 @@ import { describe, test } from 'node:test';
 import type { Input } from '../../src/domain/model/records.ts';
 import { writeCrashReport } from '../../src/daemon/crash-report.ts';
 import { decide } from '../../src/domain/turn/decide.ts';
+import { fromJournalRecord } from '../../src/engine/codec.ts';
+import { openReader } from '../../src/journal/open.ts';
 import { runPod } from '../engine/rig.ts';
 import type { Owner } from '../support/cleanup.ts';
 import { startProcess } from '../support/process.ts';
@@ -29,6 +31,11 @@ describe('replay by hand', () => {
     const { exitStatus, stdout } = await scribe(['replay', '--until', String(seq - 2), journalPath]);
     assert.equal(exitStatus, 0);
     assert.match(stdout, new RegExp(`records 1 to ${seq - 2}\\): all as recorded`));
+    for (const how of [[], ['--break-on', 'container.exited'], ['--step']]) {
+      const before = await scribe(['replay', ...how, '--until', '1999-01-01', journalPath]);
+      assert.match(before.stderr, /Nothing was recorded by then: the journal begins at \d{4}-/);
+      assert.deepEqual([before.exitStatus, before.stdout], [1, '']);
+    }
   });
 
   test('--break-on: a type, a method, an effect, a field of a thing; what is none of them is refused', async (t) => {
@@ -46,7 +53,10 @@ describe('replay by hand', () => {
     assert.deepEqual([none.exitStatus, /no decision is like that/.test(none.stderr)], [1, true]);
     const wrong = await scribe(['replay', '--break-on', 'nginx?', journalPath]);
     assert.equal(wrong.exitStatus, 2);
-    const { stdout } = await scribe(['replay', '--json', '--break-on', 'container/nginx.phase.exit', journalPath]);
+    const words = ['--break-on', 'container/nginx.phase.exit', journalPath];
+    const { exitStatus, stdout } = await scribe(['replay', '--json', ...words]);
+    // What is shown differs.
+    assert.deepEqual([exitStatus, (await scribe(['replay', ...words])).exitStatus], [1, 1]);
     const [found] = jsonLines<{ input: Input; differences: unknown[]; recorded: { seq: number }[] }>(stdout);
     assert.deepEqual([found?.input.type, found?.recorded[0]?.seq, found?.differences.length], ['task.exited', seq, 1]);
   });
@@ -55,7 +65,9 @@ describe('replay by hand', () => {
     const { journalPath, seq, nginx } = await differing(t);
     const ask = async (...lines: readonly string[]): Promise<string[]> => {
       const said = await scribe(['replay', '--step', journalPath], { stdin: `${lines.join('\n')}\nquit\nnext\n` });
-      assert.equal(said.exitStatus, 0, said.stderr);
+      // Whether a decision differed that was gone through.
+      const status = /^(continue|go 1000)/.test(lines[0] ?? '') ? 1 : 0;
+      assert.equal(said.exitStatus, status, said.stderr);
       return said.stdout.trimEnd().split('\n');
     };
     const [start, second, again] = await ask('next', 'next', 'back');
@@ -76,6 +88,11 @@ describe('replay by hand', () => {
     assert.deepEqual(await ask('state', 'nonsense'), [
       'No decision was made yet. Try next.',
       'There is no "nonsense". Try help.',
+    ]);
+    assert.deepEqual(await ask('next 0', 'back x', 'n -1'), [
+      'next takes a number of decisions, from 1 on.',
+      'back takes a number of decisions, from 1 on.',
+      'next takes a number of decisions, from 1 on.',
     ]);
     assert.deepEqual((await ask('go 100000')).at(-1), 'The journal ends here.');
   });
@@ -135,6 +152,27 @@ describe('replay by hand', () => {
     const { journalPath } = await rootWith(t, recordsOf(node));
     const { stdout } = await scribe(['replay', '--step', journalPath], { stdin: 'next 99\nstate pod/web\nquit\n' });
     assert.match(stdout, /"note": "to the \\u\{202e\}left, \\u\{9b\}31m red"/);
+  });
+
+  test('the report of a daemon that was killed: its last decision differs, or does not', async (t) => {
+    const { dir, journalPath, seq } = await differing(t);
+    const reader = openReader(journalPath);
+    const inputs = reader.page({}, 1, seq).records.flatMap((record) => fromJournalRecord(record) ?? []);
+    reader.close();
+    const statusOf = async (at: number): Promise<number> => {
+      const input = inputs.find((record) => record.seq === at) ?? assert.fail();
+      const report = join(dir, `crash-${at}.json`);
+      const written = { ...input, atNs: String(input.atNs), monoNs: String(input.monoNs) };
+      const about = { scribeCrashReport: 1, version: '1.2.3', atNs: '0', what: 'it was killed', stack: '' };
+      await writeFile(
+        report,
+        JSON.stringify({ ...about, journal: journalPath, records: [], input: written, isDecided: true }),
+      );
+      const { exitStatus, stdout } = await scribe(['replay', report]);
+      assert.match(stdout, new RegExp(`The last decision was on record ${at}:`));
+      return exitStatus;
+    };
+    assert.deepEqual([await statusOf(seq - 1), await statusOf(1)], [1, 0]);
   });
 
   test('the report of a crash: what could not be decided is decided again, behind what was not on disk', async (t) => {

@@ -40,6 +40,12 @@ const latestNs = (reader: Source, headSeq: number): bigint => {
   return headNs > nowNs ? headNs : nowNs;
 };
 
+/** What is said of a moment before all records, by the first of them, which may be pruned. */
+export const nothingBy = (first: { readonly atNs: bigint } | null | undefined): Error =>
+  failure(
+    `Nothing was recorded by then: the journal begins ${first == null ? 'later' : `at ${shortUtcTime(first.atNs)}`}.`,
+  );
+
 /** The moment that is meant, as a record. Throws where nothing was recorded by then. */
 const recordAtMoment = (reader: Source, moment: Moment): number => {
   const headSeq = reader.head().seq;
@@ -47,13 +53,7 @@ const recordAtMoment = (reader: Source, moment: Moment): number => {
   if (moment.kind === 'record' && moment.seq > headSeq)
     throw failure(`There is no record ${moment.seq}: the journal ends with record ${headSeq}.`);
   const seq = seqAt(reader, moment);
-  if (seq === 0) {
-    // The first record may be pruned.
-    const first = recordOf(reader, 1);
-    throw failure(
-      `Nothing was recorded by then: the journal begins ${first === undefined ? 'later' : `at ${shortUtcTime(first.atNs)}`}.`,
-    );
-  }
+  if (seq === 0) throw nothingBy(recordOf(reader, 1));
   if (moment.kind === 'time' && moment.atNs > latestNs(reader, headSeq))
     throw failure(`That time has not come yet: the newest record is ${headSeq}; "now" is the node as it is.`);
   return seq;

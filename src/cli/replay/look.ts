@@ -27,20 +27,42 @@ export const look = async (source: Source, { toSeq, stop: asked, ...how }: Looki
   if (crash !== undefined && !how.json) await write(io.stdout, textOf(reportLines(crash)));
   const unreadable: Unreadable = (seq, why) => void io.stderr.write(`scribe: record ${grouped(seq)}: ${why}\n`);
   if (how.step) {
-    const stepper = createStepper(decisionsOf(source, { toSeq, unreadable }), stop);
+    const gone = { isBad: false };
+    const decisions = decisionsOf(source, { toSeq, unreadable });
+    const stepper = createStepper(
+      noting(decisions, (replayed) => {
+        if (isOtherThanRecorded(source, replayed)) gone.isBad = true;
+      }),
+      stop,
+    );
     if (stop !== differs) await write(io.stdout, textOf(answerTo('continue', source, stepper) ?? []));
     await step(io, source, stepper);
-    return 0;
+    return gone.isBad ? 1 : 0;
   }
   if (asked === null && crash !== undefined && crash.input === null) return 0;
   const found = firstAt(source, toSeq, stop, unreadable);
   if (found === null) throw failure(`${name}: no decision is like that up to record ${grouped(toSeq)}.`);
-  const isUnrecorded = crash !== undefined && !crash.isDecided && crash.input?.seq === found.input.seq;
   if (how.inspect) await inspectAt(source, found.input.seq, io);
   else if (how.json) await write(io.stdout, jsonOf(found));
-  else await write(io.stdout, textOf(isUnrecorded ? unrecordedLines(found) : decisionLines(found)));
-  return found.decided === null && crash !== undefined ? 1 : 0;
+  else await write(io.stdout, textOf(isUnrecorded(source, found) ? unrecordedLines(found) : decisionLines(found)));
+  return isOtherThanRecorded(source, found) ? 1 : 0;
 };
+
+/** The daemon ended before the journal had anything of this decision. */
+const isUnrecorded = ({ crash }: Source, { input }: Replayed): boolean =>
+  crash !== undefined && !crash.isDecided && crash.input?.seq === input.seq;
+
+/** Of what was not recorded, no more can be asked than that it can be decided. */
+const isOtherThanRecorded = (source: Source, replayed: Replayed): boolean =>
+  isUnrecorded(source, replayed) ? replayed.decided === null : differs(replayed);
+
+/** The same decisions, each told of as it is taken. */
+function* noting(decisions: Iterable<Replayed>, note: (replayed: Replayed) => void): Generator<Replayed> {
+  for (const replayed of decisions) {
+    note(replayed);
+    yield replayed;
+  }
+}
 
 /** The decision that a report is about. */
 const crashed = ({ crash }: Source): Break | null => {

@@ -82,13 +82,16 @@ type CommandName = (typeof COMMANDS)[number];
 const commandOf = (word: string): CommandName | null =>
   COMMANDS.find((name) => name === word || name[0] === word) ?? null;
 
-const countOf = (text: string | undefined): number => (text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : 1);
+/** One, unless it is said; null: that is no count. */
+const countOf = (text = '1'): number | null => (/^[1-9]\d{0,8}$/.test(text) ? Number(text) : null);
+
+const JOURNAL_ENDS = 'The journal ends here.';
 
 /** Goes to the first decision that `stop` names, and back to none. */
 const run = (stepper: Stepper, stop: (position: Position) => boolean): readonly string[] => {
   for (let position = stepper.next(); position !== null; position = stepper.next())
     if (stop(position)) return decisionLines(position.replayed);
-  return ['The journal ends here.'];
+  return [JOURNAL_ENDS];
 };
 
 /** Where there are fewer, it goes to the last of them, and shows where that is. */
@@ -138,9 +141,12 @@ export const answerTo = (line: string, source: Source, stepper: Stepper): readon
     case 'help':
       return HELP;
     case 'next':
-      return repeated(stepper.next, stepper.here, countOf(rest[0]), 'The journal ends here.');
-    case 'back':
-      return repeated(stepper.back, stepper.here, countOf(rest[0]), 'Nothing is kept of what was before.');
+    case 'back': {
+      const count = countOf(rest[0]);
+      if (count === null) return [`${command} takes a number of decisions, from 1 on.`];
+      const end = command === 'next' ? JOURNAL_ENDS : 'Nothing is kept of what was before.';
+      return repeated(stepper[command], stepper.here, count, end);
+    }
     case 'continue':
       return run(stepper, ({ stops }) => stops);
     case 'go': {
