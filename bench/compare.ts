@@ -6,9 +6,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { cacheDir } from '../scripts/lib/cache-dir.ts';
 import { buildImage, busyboxImage } from '../scripts/lib/image.ts';
 import { pauseProgram } from '../src/adapters/pause/pause-program.ts';
 import { type Owner, onCleanup } from '../test/support/cleanup.ts';
@@ -151,8 +151,8 @@ const readOptions = (): Options => {
   };
 };
 
-const cacheDir = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'scribe/bench');
-const bin = process.env['SCRIBE_BENCH_BIN'] ?? join(cacheDir, 'bin');
+const benchDir = join(cacheDir(), 'bench');
+const bin = process.env['SCRIBE_BENCH_BIN'] || join(benchDir, 'bin');
 const registryName = 'registry.example';
 const removalTimeoutMs = 120_000;
 
@@ -246,7 +246,7 @@ const runAndReport = async (bench: Bench, options: Options): Promise<boolean> =>
     plan: `rounds ${rounds}, pods ${pods}, loaded ${loaded}, seconds ${seconds}, dense ${plan.dense}, pods per shim ${options.podsPerShim}${options.isDiskBusy ? ', disk busy' : ''}`,
   };
 
-  const path = out ?? join(cacheDir, `results/${new Date().toISOString().replaceAll(':', '-').slice(0, 19)}.json`);
+  const path = out ?? join(benchDir, `results/${new Date().toISOString().replaceAll(':', '-').slice(0, 19)}.json`);
   await mkdir(join(path, '..'), { recursive: true });
   await writeFile(path, `${JSON.stringify({ conditions, plan, errors, ...raw }, null, 1)}\n`);
 
@@ -282,8 +282,8 @@ const main = async (options: Options): Promise<void> => {
   }
   try {
     await setUp();
-    await mkdir(cacheDir, { recursive: true });
-    const dir = await mkdtemp(join(cacheDir, 'run-'));
+    await mkdir(benchDir, { recursive: true });
+    const dir = await mkdtemp(join(benchDir, 'run-'));
     onCleanup(owner, () => rm(dir, { recursive: true, force: true, maxRetries: 3 }));
     const stateDir = join(dir, STATE_DIR);
     await mkdir(stateDir);

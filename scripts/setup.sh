@@ -16,8 +16,10 @@ cd "$top"
 # What services and cloud-init start has none; Go and npm need it, too.
 [ -n "${HOME:-}" ] || HOME=$(getent passwd "$(id -u)" | cut -d: -f6)
 export HOME
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/scribe/bin
-bench_bin=${SCRIBE_BENCH_BIN:-${XDG_CACHE_HOME:-$HOME/.cache}/scribe/bench/bin}
+# As scripts/lib/cache-dir.ts: what is empty or relative is as none.
+case ${XDG_CACHE_HOME:-} in /*) cache_home=$XDG_CACHE_HOME ;; *) cache_home=$HOME/.cache ;; esac
+cache=$cache_home/scribe/bin
+bench_bin=${SCRIBE_BENCH_BIN:-$cache_home/scribe/bench/bin}
 cri_tools_version=v1.36.0
 # What critest's NRI specs, newer than that release, are built with: test/support/critest-nri.
 nri_version=v0.12.1

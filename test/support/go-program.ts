@@ -4,11 +4,11 @@
  */
 import { createHash } from 'node:crypto';
 import { access, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { basename, join } from 'node:path';
+import { cacheDir } from '../../scripts/lib/cache-dir.ts';
 import { run } from './process.ts';
 
-const cache = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'scribe/bin');
+const cache = join(cacheDir(), 'bin');
 /** kubelet has three thousand packages. */
 const buildTimeoutMs = 1_500_000;
 
