@@ -4,12 +4,22 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { wordsOrEnd } from './lib/command-line.ts';
 import { coverageRows, isOfTitle } from './lib/cri-coverage.ts';
 import { passedPath, type PassedTests } from './lib/passed-tests.ts';
 
+const usage = `node scripts/cri-coverage.ts
+
+Says whether every test that docs/cri-coverage.md names passed in the last whole run of the tests (npm test). Ends with
+status 1 where one did not, or there was no such run.`;
+
+wordsOrEnd({ usage, takesWords: false });
 const document = await readFile(join(import.meta.dirname, '../docs/cri-coverage.md'), 'utf8');
 const report = await readFile(passedPath, 'utf8').catch(() => null);
-if (report === null) throw new Error(`there is no report of a whole run at ${passedPath}: run npm test`);
+if (report === null) {
+  console.error(`There is no report of a whole run at ${passedPath}: run npm test.`);
+  process.exit(1);
+}
 const passed = JSON.parse(report) as PassedTests;
 const rows = coverageRows(document);
 const unseen = rows.filter(({ file, title }) => !(passed[file] ?? []).some((name) => isOfTitle(title, name)));

@@ -14,7 +14,7 @@ import { rmSync } from 'node:fs';
 import { glob, mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { wordsOrEnd } from './lib/command-line.ts';
 import { passedPath, type PassedTests } from './lib/passed-tests.ts';
 import type { TestReport } from './lib/test-reporter.ts';
 
@@ -236,15 +236,4 @@ const main = async (wanted: readonly string[]): Promise<void> => {
 };
 
 // A word that is no option is part of a path; an option that is not known is told as such.
-const readWords = () => {
-  try {
-    return parseArgs({ options: { help: { type: 'boolean', default: false } }, allowPositionals: true });
-  } catch (error) {
-    console.error(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`);
-    process.exit(2);
-  }
-};
-
-const { values, positionals } = readWords();
-if (values.help) console.log(usage);
-else await main(positionals);
+await main(wordsOrEnd({ usage, takesWords: true }));

@@ -14,7 +14,8 @@ const top = join(import.meta.dirname, '../..');
 const runnerWith = async (t: TestContext, files: Readonly<Record<string, string>>, known?: string): Promise<string> => {
   const dir = known ?? (await tempDir(t));
   await mkdir(join(dir, 'scripts/lib'), { recursive: true });
-  for (const name of ['scripts/test.ts', 'scripts/lib/test-reporter.ts', 'scripts/lib/passed-tests.ts']) {
+  for (const part of ['test.ts', 'lib/test-reporter.ts', 'lib/passed-tests.ts', 'lib/command-line.ts']) {
+    const name = `scripts/${part}`;
     const text = await readFile(join(top, name), 'utf8');
     await writeFile(join(dir, name), text.replace('fileTimeoutMs = 10 * 60_000', 'fileTimeoutMs = 3_000'));
   }
