@@ -7,6 +7,7 @@ import { runDoctor } from '../adapters/doctor/doctor.ts';
 import type { NetworkSettings } from '../adapters/doctor/network.ts';
 import { type DoctorResult, ok, problem, warning } from '../adapters/doctor/result.ts';
 import type { NriPluginsFound } from '../adapters/doctor/nri-plugins.ts';
+import { UNWRITABLE_REMEDY } from '../adapters/doctor/storage.ts';
 import { surveyRegistries } from '../adapters/images/registry/survey.ts';
 import { discoverPlugins } from '../adapters/nri/launch/discover.ts';
 import { readHostFacts } from '../platform/linux/host-facts.ts';
@@ -17,6 +18,7 @@ import type { NodeState } from '../domain/model/state.ts';
 import { pluginName } from '../domain/nri/plugins.ts';
 import { nodeFold } from '../engine/node-fold.ts';
 import { foldState } from '../journal/fold.ts';
+import { isUnwritable } from '../journal/errors.ts';
 import { findingsOf, openReader } from '../journal/open.ts';
 import { workOwed } from '../projections/work-owed.ts';
 import { command } from './command.ts';
@@ -100,7 +102,9 @@ const openJournal = async (rootDir: string): Promise<Journal> => {
       close: () => reader.close(),
     };
   } catch (error) {
-    const broken = noJournal(problem(JOURNAL, (error as Error).message, journalRemedy));
+    const broken = noJournal(
+      problem(JOURNAL, (error as Error).message, isUnwritable(error) ? UNWRITABLE_REMEDY : journalRemedy),
+    );
     return { ...broken, results: [...broken.results, ...aside] };
   }
 };

@@ -5,13 +5,14 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import type { EntryRow, ErrorAnswer, RecordAnswer } from '../../src/ui/answers.ts';
 import { makeJournal } from '../../scripts/lib/large-journal/make.ts';
+import type { DoctorResult } from '../../src/adapters/doctor/result.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { run, runOk, startProcess } from '../support/process.ts';
 import { fillAtOnce, freeBytesOf, mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { tell } from './story.ts';
 import { tamper, withoutTriggers } from '../journal/support.ts';
-import { rootWith, scribe } from './support.ts';
+import { jsonLines, rootWith, scribe } from './support.ts';
 import { serveJournal } from './ui/served.ts';
 
 const owner = cleanupAfterAll();
@@ -259,6 +260,15 @@ test('a journal where nothing can be written is said to lie there, and to be no 
       1,
       /^scribe: The journal \S+ cannot be read where it lies, .* elsewhere, and name that directory with --root\.$/m,
     );
+  const checks = await scribe(['doctor', '--root', disk, '--json']);
+  for (const [check, detail] of [
+    ['journal', /cannot be read where it lies/],
+    ['overlayfs', /Nothing can be written below .*EROFS/],
+  ] as const) {
+    const result = jsonLines<DoctorResult>(checks.stdout).find((line) => line.check === check) ?? assert.fail();
+    assert.match(result.detail, detail);
+    assert.match(result.remedy ?? '', /^Mount it for writing and see that there is room, or put root of \[serve\] /);
+  }
   // Some make that copy themselves, whether the journal is named or its root.
   const replayed = await scribe(['replay', '--root', disk]);
   assert.equal(replayed.exitStatus, 0, replayed.stderr);

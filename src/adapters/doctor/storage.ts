@@ -13,6 +13,9 @@ const MIB = 1024 * 1024;
 const FREE_PART_MIN = 0.1;
 const FREE_INODES_PART_MIN = 0.05;
 
+/** What helps where nothing can be written below the root directory, whoever finds that. */
+export const UNWRITABLE_REMEDY = 'Mount it for writing and see that there is room, or put root of [serve] elsewhere.';
+
 /** `directory`, or the nearest one above it that exists. */
 const existingPart = async (directory: string): Promise<string> => {
   try {
@@ -30,7 +33,11 @@ export const checkOverlayfs = async (rootDir: string): Promise<DoctorResult> => 
   try {
     dir = await mkdtemp(join(await existingPart(rootDir), '.scribe-doctor-'));
   } catch (error) {
-    return problem(OVERLAYFS, `Nothing can be written below ${rootDir}: ${(error as Error).message}`, remedy);
+    return problem(
+      OVERLAYFS,
+      `Nothing can be written below ${rootDir}: ${(error as Error).message}`,
+      UNWRITABLE_REMEDY,
+    );
   }
   const [lower, upper, work, merged] = ['lower', 'upper', 'work', 'merged'].map((name) => join(dir, name)) as [
     string,
