@@ -16,9 +16,12 @@ export const exitFigures = ({ samplesMs = {} }: ClientResult): Figures => ({
 
 const MS_PER_S = 1000;
 
+/** With --before, also as earlier commits tell it, by a label. */
+const P999 = /^scribe_event_loop_delay(?:_p999_seconds|_seconds\{quantile="0\.999"\}) (\S+)$/m;
+
 /** From what scribe tells Prometheus: 999 of 1,000 delays of its event loop since it was last asked were at most as long. */
 export const loopFigures = (metricsText: string): Figures => {
-  const [, seconds] = /^scribe_event_loop_delay_seconds\{quantile="0.999"\} (\S+)$/m.exec(metricsText) ?? [];
+  const [, seconds] = P999.exec(metricsText) ?? [];
   if (seconds === undefined) throw new Error('scribe does not tell how late its event loop was 999 of 1,000 times');
   return { loopDelay: Number(seconds) * MS_PER_S };
 };

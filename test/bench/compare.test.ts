@@ -132,10 +132,9 @@ test('alone nothing is compared, and goals beside a peer are not held against it
 });
 
 test('the delay of the event loop is what 999 of 1,000 times were at most', () => {
-  const text = [0.99, 0.999, 1].map(
-    (quantile) => `scribe_event_loop_delay_seconds{quantile="${quantile}"} ${quantile / 100}`,
-  );
-  assert.deepEqual(loopFigures(`${text.join('\n')}\n`), { loopDelay: 9.99 });
+  const text = ['p99', 'p999', 'max'].map((name, index) => `scribe_event_loop_delay_${name}_seconds 0.00${index}`);
+  assert.deepEqual(loopFigures(`${text.join('\n')}\n`), { loopDelay: 1 });
+  assert.deepEqual(loopFigures('scribe_event_loop_delay_seconds{quantile="0.999"} 0.002\n'), { loopDelay: 2 });
   assert.throws(() => loopFigures(text.slice(0, 1).join('\n')), /does not tell/);
 });
 
