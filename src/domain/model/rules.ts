@@ -23,8 +23,9 @@
  *   9  a start undoes every pod that was still being made, also one of which all was made and that waited for plugins only
  *   10 a task that was killed and that its shim calls running is asked for again when its exit stays away
  *   11 a limit of processes that an NRI plugin sets takes the place of the one there was; network interfaces and
- *      memory policies that plugins want are refused where the OCI runtime does not know them; a change of memory alone takes swap along;
- *      less memory and swap together than memory alone is refused at creation
+ *      memory policies that plugins want are refused where the OCI runtime does not know them, and so are CDI devices of
+ *      theirs with a class of RDT where there is no resctrl; a change of memory alone takes swap along; less memory and
+ *      swap together than memory alone is refused at creation
  */
 import type { NodeState } from './state.ts';
 

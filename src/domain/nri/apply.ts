@@ -38,6 +38,7 @@ import type {
 } from '../model/oci.ts';
 import { applyCdiEdits, withHooks } from '../oci/cdi/apply.ts';
 import { blockIO } from '../oci/classes/apply.ts';
+import { CLASS_WITHOUT_RESCTRL } from '../oci/classes/names.ts';
 import { refuse, resultOf, shown } from '../oci/refuse.ts';
 import { type Result, succeeded } from '../model/result.ts';
 import { bareKey, isMarked } from './marks.ts';
@@ -246,11 +247,7 @@ function adjustedRdt(
   const asked = [rdtClass || undefined, rdt?.closId, rdt?.schemata, rdt?.enableMonitoring].some(
     (value) => value !== undefined,
   );
-  if (asked && !node.resctrl)
-    refuse(
-      'HostLacks',
-      'an NRI plugin asks for a class of Intel RDT, but this node has no resctrl: mount it at /sys/fs/resctrl',
-    );
+  if (asked && !node.resctrl) refuse('HostLacks', `an NRI plugin asks for ${CLASS_WITHOUT_RESCTRL}`);
   // The class without a name takes away the one that there was.
   const kept = rdt?.remove === true || rdtClass === '' ? {} : (base ?? {});
   const made = { ...kept, ...(rdtClass ? { closID: rdtClass } : {}), ...rdtOf(rdt) };

@@ -6,6 +6,7 @@ import { rulesOf } from '../model/rules.ts';
 import type { RuntimeHandler } from '../model/runtime-handler.ts';
 import type { Container, NodeState } from '../model/state.ts';
 import { withAdjustmentApplied } from './apply.ts';
+import { CLASS_WITHOUT_RESCTRL } from '../oci/classes/names.ts';
 import { shown } from '../oci/refuse.ts';
 import { containerSpecOf } from '../oci/specs.ts';
 
@@ -19,19 +20,22 @@ export function adjustedSpecOf(state: NodeState, facts: DaemonFacts, container: 
   return withAdjustmentApplied(built.value, adjusted.adjust, known);
 }
 
-/** That of a container that is being made. Fails also where the OCI runtime would leave out something without a word. */
+/**
+ * That of a container that is being made. Fails also where the OCI runtime would leave out something without a word, or
+ * would refuse it in words that name nobody.
+ */
 export function newSpecOf(state: NodeState, facts: DaemonFacts, container: Container): Result<OciSpec> {
   const built = adjustedSpecOf(state, facts, container);
   if (!built.ok || rulesOf({ facts }) < 11) return built;
   const { handler } = state.sandboxes.get(container.podSandboxId) ?? {};
-  const lacking = lackingFor(built.value.linux, handler);
+  const lacking = unknownTo(handler, built.value.linux) ?? rdtLacking(facts, container, built.value.linux);
   return lacking === null ? built : refused({ reason: 'HostLacks', message: `an NRI plugin asks for ${lacking}` });
 }
 
 /** What the OCI runtime does not know, and would leave out; null: it knows all. Nobody but plugins asks for this. */
-const lackingFor = (
-  { netDevices = {}, memoryPolicy }: OciSpec['linux'],
+const unknownTo = (
   handler: RuntimeHandler | undefined,
+  { netDevices = {}, memoryPolicy }: OciSpec['linux'],
 ): string | null => {
   const interfaces = Object.keys(netDevices);
   // Those that devices of CRI come with were refused as the spec was built.
@@ -40,4 +44,10 @@ const lackingFor = (
   if (memoryPolicy !== undefined && handler?.memoryPolicy !== true)
     return `the memory policy ${shown(memoryPolicy.mode)}, which the OCI runtime of this runtime handler can not set`;
   return null;
+};
+
+/** The class that a CDI device of a plugin comes with, where there can be none. Devices of CRI are refused as the spec is built. */
+const rdtLacking = ({ node }: DaemonFacts, { nri }: Container, { intelRdt }: OciSpec['linux']): string | null => {
+  const comes = nri?.facts?.cdi?.some((edits) => edits.intelRdt !== undefined) === true;
+  return comes && intelRdt !== undefined && node.resctrl !== true ? `a CDI device with ${CLASS_WITHOUT_RESCTRL}` : null;
 };

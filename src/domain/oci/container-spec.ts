@@ -10,7 +10,7 @@ import { applyCdiEdits } from './cdi/apply.ts';
 import { cdiDevicesOf } from './cdi/names.ts';
 import type { CdiEditsFact } from '../model/cdi.ts';
 import { applyClasses } from './classes/apply.ts';
-import { classOf } from './classes/names.ts';
+import { CLASS_WITHOUT_RESCTRL, classOf } from './classes/names.ts';
 import type { ContainerQuestions, ImageSubPath } from '../model/container-facts.ts';
 import type { ImageConfig } from '../model/image-content.ts';
 import type { NodeFacts } from '../model/node-facts.ts';
@@ -127,7 +127,7 @@ function checkedCdi(edits: readonly CdiEditsFact[], { settings, node }: Containe
   if (edits.some(({ netDevices = [] }) => netDevices.length > 0) && !settings.netDevices)
     refuse('HostLacks', `${devices} network interfaces, which the OCI runtime of this runtime handler can not move`);
   if (edits.some(({ intelRdt }) => intelRdt !== undefined) && !node.resctrl)
-    refuse('HostLacks', `${devices} a class of Intel RDT, but this node has no resctrl: mount it at /sys/fs/resctrl`);
+    refuse('HostLacks', `${devices} ${CLASS_WITHOUT_RESCTRL}`);
   return edits;
 }
 

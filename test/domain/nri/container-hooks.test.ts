@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { containerNow } from '../../../src/domain/nri/of-state.ts';
 import { readState, writeState } from '../../../src/domain/turn/snapshot.ts';
+import type { LinuxContainerAdjustment } from '../../../src/domain/model/nri.ts';
+import { DECISION_RULES } from '../../../src/domain/model/rules.ts';
 import { FACTS } from '../../simulation/facts.ts';
 import { given } from '../given.ts';
 import {
@@ -163,6 +165,24 @@ test('names in what plugins change are looked up before the spec is made', () =>
   const story = asking().when(answered('CreateContainer', device));
   story.follows({ records: ['container.adjusted'], asks: ['InspectContainer'] });
   assert.deepEqual(requested(story.state, 'InspectContainer').questions.cdiDevices, ['vendor.com/class=one']);
+});
+
+test('a CDI device of a plugin with a class of RDT is refused where there is no resctrl, unless a plugin takes the class away', () => {
+  const facts = { user: { uid: 0, gid: 0, additionalGids: [] }, devices: [], mounts: [] };
+  const found = succeeds('InspectContainer', { facts: { ...facts, cdi: [{ intelRdt: { closID: 'gold' } }] } });
+  const wanting = (linux: LinuxContainerAdjustment, rules = DECISION_RULES) => {
+    const adjust = { cdiDevices: ['vendor.com/class=one'], linux };
+    const asked = answered('CreateContainer', answers('10-all', { hook: 'CreateContainer', adjust }));
+    return given(nodeStarts({ ...FACTS, rules }), ...created, asked).when(found);
+  };
+  wanting({ rdt: { remove: true } }).follows({ asks: ['PrepareContainer'] });
+  wanting({}, 10).follows({ asks: ['PrepareContainer'] });
+  const { reason, message } = wanting({}).state.containers.get(CONTAINER)?.failure ?? assert.fail('it was not refused');
+  assert.equal(reason, 'HostLacks');
+  assert.match(
+    message,
+    /^an NRI plugin asks for a CDI device with a class of Intel RDT, but this node has no resctrl: /,
+  );
 });
 
 test('two that set the same thing fail the creation, with both names; what was announced is stopped and removed', () => {

@@ -34,6 +34,9 @@ export function classOf(kind: ClassKind, config: ContainerConfig, pod: PodSandbo
   return null;
 }
 
+/** What somebody asks for in vain, behind who that is. */
+export const CLASS_WITHOUT_RESCTRL = 'a class of Intel RDT, but this node has no resctrl: mount it at /sys/fs/resctrl';
+
 /** The class of whatever is in none: resctrl's root. */
 const ROOT_CLASS = 'system/default';
 const CLASS_NAME = /^(?!\.{1,2}$)[^/\x00-\x1f]{1,255}$/;
