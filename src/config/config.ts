@@ -98,6 +98,8 @@ export interface Config {
     readonly maxConcurrentDownloadsPerRegistry: number;
     /** null: no limit. */
     readonly pullProgressTimeoutMs: number | null;
+    /** In each stretch of that time. */
+    readonly pullProgressBytesMin: number;
     /** null: the machine's own. */
     readonly platform: { readonly os: string; readonly architecture: string; readonly variant?: string } | null;
     /** Names of images, or their start and "*". */
@@ -300,6 +302,7 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[], surroun
       maxConcurrentDownloads: images.max_concurrent_downloads,
       maxConcurrentDownloadsPerRegistry: images.max_concurrent_downloads_per_registry,
       pullProgressTimeoutMs: images.pull_progress_timeout === 0 ? null : images.pull_progress_timeout,
+      pullProgressBytesMin: images.pull_progress_min,
       platform: platformOf(images.platform),
       pinned: images.pinned,
       checkIntervalMs: images.check_interval === 0 ? null : images.check_interval,

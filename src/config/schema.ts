@@ -308,6 +308,11 @@ export const configSchema = z.strictObject({
       'Layers that are fetched at once from one registry, whatever images they are of.',
     ),
     pull_progress_timeout: key(duration('0s'), '5m', 'A pull that got no byte for this long is given up; "0s": never.'),
+    pull_progress_min: key(
+      size('0B'),
+      '64KiB',
+      'A pull is given up, too, when a request of it got less than this in all of that time; "0B": any byte does.',
+    ),
     platform: key(
       text.regex(/^([a-z0-9]+\/[a-z0-9]+(\/[a-z0-9]+)?)?$/, 'must be like "linux/arm64" or empty'),
       '',

@@ -189,7 +189,10 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     mirrorCredentials: config.images.mirrorCredentials,
     maxConcurrentDownloads: config.images.maxConcurrentDownloads,
     maxConcurrentDownloadsPerRegistry: config.images.maxConcurrentDownloadsPerRegistry,
-    progressTimeoutMs: config.images.pullProgressTimeoutMs ?? Number.POSITIVE_INFINITY,
+    progress: {
+      timeoutMs: config.images.pullProgressTimeoutMs ?? Number.POSITIVE_INFINITY,
+      bytesMin: config.images.pullProgressBytesMin,
+    },
     platform: config.images.platform ?? { os: 'linux', architecture: node.architecture },
     bootId: node.bootId,
     spawner,

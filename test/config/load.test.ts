@@ -60,7 +60,7 @@ describe('loading the configuration', () => {
     assert.equal(config.journal.retention.readsMs, 5_400_000);
     assert.equal(config.journal.retention.removedPodsMs, 365 * 86_400_000);
     assert.equal(config.journal.retention.execProbesMs, 7 * 86_400_000);
-    assert.equal(config.images.pullProgressTimeoutMs, null);
+    assert.deepEqual([config.images.pullProgressTimeoutMs, config.images.pullProgressBytesMin], [null, 65_536]);
     assert.deepEqual(config.images.platform, { os: 'linux', architecture: 'arm64', variant: 'v8' });
     assert.equal(config.runtime.restrictOomScoreAdj, true);
     assert.equal(config.runtime.sandboxImage, null);
@@ -256,7 +256,7 @@ describe('loading the configuration', () => {
       `${main}"jornal" is not a key at the top; did you mean "journal"?`,
       `${main}"read" is not a key of [journal.retention]; did you mean "reads"?`,
       `${main}"runtime_typ" is not a key of [runtime.handlers.kata]; did you mean "runtime_type"?`,
-      `- ${dir}/conf.d/a.toml: "foo_bar_baz" is not a key of [images]; known are registry_config_dirs, mirror_credentials, max_concurrent_downloads, max_concurrent_downloads_per_registry, pull_progress_timeout, platform, pinned, check_interval, check_rate`,
+      `- ${dir}/conf.d/a.toml: "foo_bar_baz" is not a key of [images]; known are registry_config_dirs, mirror_credentials, max_concurrent_downloads, max_concurrent_downloads_per_registry, pull_progress_timeout, pull_progress_min, platform, pinned, check_interval, check_rate`,
       `- ${dir}/conf.d/a.toml: cni.plugin_timeout "30 s" is not a duration in quotes like "24h" or "1h30m" (units: ms, s, m, h, d)`,
     ];
     const lines = text.split('\n');

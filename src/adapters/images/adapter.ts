@@ -18,6 +18,7 @@ import { createFetchTurns } from './fetch-or-collect.ts';
 import { type ImageLayout, imageLayout, snapshotDir } from './layout.ts';
 import { readSnapshotInfo } from './snapshot-info.ts';
 import { createPullJobs, type PullJobs } from './pull/jobs.ts';
+import type { Progress } from './registry/pace.ts';
 import type { Snapshots } from './snapshots-port.ts';
 import { createSnapshots } from './snapshots.ts';
 import { createTrees, type Trees } from './trees/trees.ts';
@@ -52,8 +53,8 @@ export interface ImagesAdapterOptions {
   readonly maxConcurrentDownloads: number;
   /** Layers that are downloaded at a time from one registry, of whatever pulls. */
   readonly maxConcurrentDownloadsPerRegistry: number;
-  /** A request of which no byte arrives for this long is given up. */
-  readonly progressTimeoutMs: number;
+  /** A request of which no byte arrives for so long, or too little, is given up. */
+  readonly progress: Progress;
   readonly platform: Platform;
   /** The kernel's id of this boot. */
   readonly bootId: string;
@@ -257,7 +258,7 @@ export const createImagesAdapter = async (options: ImagesAdapterOptions): Promis
       mirrorCredentials: options.mirrorCredentials,
       maxConcurrentDownloads: options.maxConcurrentDownloads,
       maxConcurrentDownloadsPerRegistry: options.maxConcurrentDownloadsPerRegistry,
-      progressTimeoutMs: options.progressTimeoutMs,
+      progress: options.progress,
       platform,
       limits,
     },

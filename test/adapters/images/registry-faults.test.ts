@@ -14,6 +14,7 @@ import {
   serving,
   forLayer,
   checkWhole,
+  withHosts,
 } from '../../support/images/registry-under-test.ts';
 
 describe('registries that fail for a while', { timeout: 60_000 }, () => {
@@ -136,7 +137,7 @@ describe('registries that fail for a while', { timeout: 60_000 }, () => {
     };
     for (const [where, interceptor] of Object.entries(stalls)) {
       const server = await serving(t);
-      const store = await startStore(t, { progressTimeoutMs: 300 });
+      const store = await startStore(t, { progress: { timeoutMs: 300, bytesMin: 1 } });
       server.intercept(interceptor);
       const failure = await store.failedPull(`${server.host}/app:v1`);
       assert.equal(failure.reason, 'RegistryFailed', where);
@@ -144,14 +145,35 @@ describe('registries that fail for a while', { timeout: 60_000 }, () => {
     }
   });
 
+  it('are given up while too little comes, and another server goes on', async (t) => {
+    const progress = { timeoutMs: 300, bytesMin: 1000 };
+    const [mirror, server] = [await serving(t), await serving(t)];
+    mirror.intercept(
+      forLayer((_, response) => {
+        response.writeHead(200, { 'content-length': layerBytes.length });
+        let at = 0;
+        const timer = setInterval(() => response.write(layerBytes.subarray(at, ++at)), 50);
+        response.once('close', () => clearInterval(timer));
+        return true;
+      }),
+    );
+    const failure = await (await startStore(t, { progress })).failedPull(`${mirror.host}/app:v1`);
+    assert.equal(failure.reason, 'RegistryFailed');
+    assert.match(failure.message, /sent less than 1000 bytes in 300 ms, as images\.pull_progress_min and images\./);
+    const hosts = `server = "${server.base}"\n[host."${mirror.base}"]\n`;
+    const registryConfigDirs = await withHosts(t, 'registry.example', hosts);
+    await checkWhole(await startStore(t, { progress, registryConfigDirs }), server, 'registry.example/app:v1');
+    assert.equal(mirror.requests.filter(({ path }) => path.endsWith(layerDigest)).length, 2);
+  });
+
   it('are never given up when the time is without bound', async (t) => {
     const server = await serving(t);
-    await checkWhole(await startStore(t, { progressTimeoutMs: Number.POSITIVE_INFINITY }), server);
+    await checkWhole(await startStore(t, { progress: { timeoutMs: Number.POSITIVE_INFINITY, bytesMin: 1 } }), server);
   });
 
   it('are not given up while bytes come slowly', async (t) => {
     const server = await serving(t);
-    const store = await startStore(t, { progressTimeoutMs: 400 });
+    const store = await startStore(t, { progress: { timeoutMs: 400, bytesMin: 150_000 } });
     server.intercept(
       forLayer((_, response) => {
         response.writeHead(200, { 'content-length': layerBytes.length });

@@ -16,7 +16,7 @@ const adapter = await createImagesAdapter({
   mirrorCredentials: true,
   maxConcurrentDownloads: 3,
   maxConcurrentDownloadsPerRegistry: 12,
-  progressTimeoutMs: 20_000,
+  progress: { timeoutMs: 20_000, bytesMin: 0 },
   platform,
   bootId: 'boot',
   spawner,

@@ -65,7 +65,7 @@ const lookup: Lookup = (hostname, _, callback) => {
   );
 };
 
-const http = createHttpClient(5000, lookup);
+const http = createHttpClient({ timeoutMs: 5000, bytesMin: 0 }, lookup);
 const outcomes: Record<string, string> = {};
 const attempt = async (name: string, work: () => Promise<unknown>): Promise<void> => {
   try {

@@ -73,7 +73,7 @@ export const startStore = async (owner: Owner, options: Partial<ImagesAdapterOpt
     mirrorCredentials: true,
     maxConcurrentDownloads: 3,
     maxConcurrentDownloadsPerRegistry: 12,
-    progressTimeoutMs: 10_000,
+    progress: { timeoutMs: 10_000, bytesMin: 0 },
     platform,
     bootId: 'boot',
     credentials: () => null,

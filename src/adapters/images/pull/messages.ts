@@ -5,6 +5,7 @@
  */
 import type { ImageContent, ImageLayer } from '../../../domain/model/image-content.ts';
 import type { Failure } from '../../../domain/model/errors.ts';
+import type { Progress } from '../registry/pace.ts';
 import type { ImageLimits, Platform, RegistryCredentials } from '../types.ts';
 
 /** What the thread is started with. */
@@ -14,7 +15,7 @@ export interface PullThreadOptions {
   readonly mirrorCredentials: boolean;
   readonly maxConcurrentDownloads: number;
   readonly maxConcurrentDownloadsPerRegistry: number;
-  readonly progressTimeoutMs: number;
+  readonly progress: Progress;
   readonly platform: Platform;
   readonly limits: ImageLimits;
 }

@@ -68,7 +68,7 @@ const turnAt = (registryHost: string): Semaphore => {
 const shop: PullShop = {
   options,
   blobs,
-  http: createHttpClient(options.progressTimeoutMs),
+  http: createHttpClient(options.progress),
   downloads: createSharedWork<void>(),
   turnAt,
   onDownloaded,

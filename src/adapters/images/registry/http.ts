@@ -13,6 +13,7 @@ import { timerMs } from '../../../platform/rpc/timeout.ts';
 import { connectionProblem } from './connection-errors.ts';
 import { isLoopback, type TlsMaterial } from './hosts.ts';
 import { guardedLookup, isLocalAddress, LocalAddressError, type Lookup, lookupBySystem } from './local-addresses.ts';
+import { createPace, type Progress } from './pace.ts';
 
 const REDIRECTS_MAX = 10;
 const DISCARD_BYTES_MAX = 64 * 1024;
@@ -131,12 +132,22 @@ const createAgent = (url: URL, tls: TlsMaterial, contextOf: (tls: TlsMaterial) =
   return new HttpsAgent({ ...common, secureContext: contextOf(tls), rejectUnauthorized: !tls.skipVerify });
 };
 
-async function* pieces(url: URL, message: IncomingMessage, idleTimeoutMs: number): AsyncGenerator<Buffer> {
+const trickling = (url: URL, { timeoutMs, bytesMin }: Progress): RequestError => {
+  const what = `${shownUrl(url)} sent less than ${bytesMin} bytes in ${timeoutMs} ms, as images.pull_progress_min and images.pull_progress_timeout want`;
+  return new RequestError('RegistryFailed', what, { retryable: false });
+};
+
+async function* pieces(url: URL, message: IncomingMessage, progress: Progress): AsyncGenerator<Buffer> {
+  const idleTimeoutMs = timerMs(progress.timeoutMs);
   const idle = watchIdle(idleTimeoutMs, () => message.destroy(stalled(url, idleTimeoutMs)));
+  const isTooLittle = createPace(progress);
+  let fromMs = performance.now();
   try {
     for await (const chunk of message as AsyncIterable<Buffer>) {
       idle.touch();
+      if (isTooLittle(performance.now() - fromMs, chunk.length)) throw trickling(url, progress);
       yield chunk;
+      fromMs = performance.now();
     }
   } catch (error) {
     throw error instanceof FailureError ? error : unreachable(url, error);
@@ -190,9 +201,9 @@ const redirected = (from: URL, location: string, origin: URL, isGuarded: boolean
   });
 };
 
-/** Keeps connections for reuse until it is closed. `progressTimeoutMs` bounds the time without a byte of any response. */
-export const createHttpClient = (progressTimeoutMs: number, lookup: Lookup = lookupBySystem): HttpClient => {
-  const idleTimeoutMs = timerMs(progressTimeoutMs);
+/** Keeps connections for reuse until it is closed. `progress` bounds the time without a byte of any response, or with few. */
+export const createHttpClient = (progress: Progress, lookup: Lookup = lookupBySystem): HttpClient => {
+  const idleTimeoutMs = timerMs(progress.timeoutMs);
   const agents = new Map<string, Agent>();
   /** Connections to the very host of a URL, by its name, and not to a proxy. */
   const direct = new WeakSet<object>();
@@ -267,7 +278,7 @@ export const createHttpClient = (progressTimeoutMs: number, lookup: Lookup = loo
         isLocal = isLoopback(url.host) || isLocalAddress(url.hostname) || isOnIt;
         isGuarded ||= !isLocal;
       }
-      const response = responseOf(message, pieces(url, message, idleTimeoutMs), { isDirect, isLocal, confided });
+      const response = responseOf(message, pieces(url, message, progress), { isDirect, isLocal, confided });
       const location = response.header('location');
       const isRedirect =
         [301, 302, 303, 307, 308].includes(response.status) && location !== '' && request.method !== 'POST';
