@@ -151,7 +151,7 @@ describe('connections by TLS', { timeout: 60_000 }, () => {
       return true;
     });
     const url = new URL(server.base);
-    const client = createHttpClient(5_000);
+    const client = createHttpClient({ timeoutMs: 5_000, bytesMin: 0 });
     onCleanup(owner, () => Promise.resolve(client.close()));
     const { signal } = new AbortController();
     const tls = { ca: [certificates.cert.toString()], clientPairs: [], skipVerify: false };
