@@ -36,8 +36,7 @@ const demand = (db: Db, source: string, wanted: string | number): void => {
 const hasCode = (thrown: unknown, codes: RegExp): boolean =>
   thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string' && codes.test(thrown.code);
 
-/** SQLite's own words for a file that is damaged or was never a database. */
-/** SQLite met something in the file that it cannot have written. */
+/** SQLite met something in the file that it cannot have written, or what was never a database. */
 export const isCorruption = (thrown: unknown): boolean => hasCode(thrown, /^SQLITE_(CORRUPT|NOTADB)/);
 
 /** The file system has no room left. */

@@ -112,6 +112,7 @@ export const startThread = (
   const ending = new AbortController();
   let isExpectedToEnd = false;
   let asked: PromiseWithResolvers<void> | null = null;
+  let refusal: FailureError | null = null;
 
   const worker = new Worker(new URL('./thread.ts', import.meta.url), {
     name: 'scribe sessions',
@@ -131,8 +132,11 @@ export const startThread = (
         return listening.resolve(message.baseUrl);
       case 'notListening':
         isExpectedToEnd = true;
+        refusal = cannotListen(server, message.message);
         onEnd();
-        return listening.reject(cannotListen(server, message.message));
+        // Whoever hears of it finds no thread any more.
+        worker.ref();
+        return void worker.terminate();
       case 'redeem':
         return say({ kind: 'redeemed', number: message.number, request: redeem(message.named) });
       case 'begun':
@@ -160,7 +164,7 @@ export const startThread = (
   worker.on('exit', (code) => {
     const error = new FailureError('HostFailed', `The thread of the streaming server has ended with code ${code}.`);
     if (!isExpectedToEnd) log.error(error.message);
-    listening.reject(error);
+    listening.reject(refusal ?? error);
     closed.resolve();
     asked?.resolve();
     clients.fail(error);
