@@ -159,6 +159,11 @@ test('C12: secrets are nowhere but in the bundle of the container they were give
   assert.deepEqual(await searchFiles(search, [root, state], [join(state, 'bundles')]), [], 'after a crash');
   logs.push(daemon.log());
   await daemon.start();
+  // Taken away beside the first calls, not before them.
+  await eventually('the bundle of the container that was being made is gone', async () => {
+    const left = await searchFiles(search, [join(state, 'bundles')], bundles);
+    return left.length === 0;
+  });
   await searchAll('after a crash');
 
   await runtime.stopPodSandbox({ podSandboxId });
