@@ -7,17 +7,16 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Page } from 'playwright-core';
 import { openRecord } from '../test/cli/ui/looking.ts';
 import { startChromium } from '../test/support/chromium.ts';
 import { journalIn, optionsOrEnd } from './options.ts';
+import { processorMsOf } from './processor-time.ts';
 import { load } from './readers/run.ts';
 
 const PAN_FRAMES = 150;
-const TICKS_PER_SECOND = 100;
 
 const usage = `node bench/ui.ts JOURNAL [--filter WORDS] [--pictures DIR]
 
@@ -50,12 +49,6 @@ const readOptions = (): Options => {
 };
 
 const { journal, filter, pictures } = optionsOrEnd('bench/ui.ts', readOptions);
-
-/** Processor time of a process so far. */
-const cpuMsOf = (pid: number | undefined): number => {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-  return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND;
-};
 
 const VIEWPORT = { width: 1280, height: 800 };
 
@@ -143,7 +136,7 @@ try {
   const shownMs = performance.now();
   console.log(`from the command to the whole journal shown: ${Math.round(shownMs - startedMs)} ms`);
   console.log(`of these from opening the page: ${Math.round(shownMs - openedMs)} ms`);
-  console.log(`processor time of scribe ui: ${cpuMsOf(ui.pid)} ms`);
+  console.log(`processor time of scribe ui: ${ui.pid === undefined ? 0 : processorMsOf(ui.pid, 'itself')} ms`);
   console.log(await page.locator('#status').textContent());
   await panEverywhere(page, '');
   const filteredMs = performance.now();

@@ -160,13 +160,34 @@ func (c *client) rate(name string, call func() error) float64 {
 	return float64(calls.Load()) / time.Since(started).Seconds()
 }
 
-func (c *client) rates(ctx context.Context) (result, error) {
+// filled gives the containers that fill left, for commands that ask for them.
+func (c *client) filled(ctx context.Context) ([]*cri.Container, error) {
 	listed, err := c.runtime.ListContainers(ctx, &cri.ListContainersRequest{})
+	if err == nil && len(listed.Containers) == 0 {
+		err = errors.New("there are no containers to ask for: fill first")
+	}
+	return listed.GetContainers(), err
+}
+
+func (c *client) listContainers(ctx context.Context) error {
+	_, err := c.runtime.ListContainers(ctx, &cri.ListContainersRequest{})
+	return err
+}
+
+func (c *client) listPodSandbox(ctx context.Context) error {
+	_, err := c.runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
+	return err
+}
+
+func (c *client) listContainerStats(ctx context.Context) error {
+	_, err := c.runtime.ListContainerStats(ctx, &cri.ListContainerStatsRequest{})
+	return err
+}
+
+func (c *client) rates(ctx context.Context) (result, error) {
+	containers, err := c.filled(ctx)
 	if err != nil {
 		return result{}, err
-	}
-	if len(listed.Containers) == 0 {
-		return result{}, errors.New("there are no containers to ask for: fill first")
 	}
 	var next atomic.Int64
 	calls := []struct {
@@ -177,23 +198,14 @@ func (c *client) rates(ctx context.Context) (result, error) {
 			_, err := c.runtime.Version(ctx, &cri.VersionRequest{})
 			return err
 		}},
-		{"ListContainers", func() error {
-			_, err := c.runtime.ListContainers(ctx, &cri.ListContainersRequest{})
-			return err
-		}},
-		{"ListPodSandbox", func() error {
-			_, err := c.runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
-			return err
-		}},
+		{"ListContainers", func() error { return c.listContainers(ctx) }},
+		{"ListPodSandbox", func() error { return c.listPodSandbox(ctx) }},
 		{"ContainerStatus", func() error {
-			container := listed.Containers[int(next.Add(1))%len(listed.Containers)]
+			container := containers[int(next.Add(1))%len(containers)]
 			_, err := c.runtime.ContainerStatus(ctx, &cri.ContainerStatusRequest{ContainerId: container.Id})
 			return err
 		}},
-		{"ListContainerStats", func() error {
-			_, err := c.runtime.ListContainerStats(ctx, &cri.ListContainerStatsRequest{})
-			return err
-		}},
+		{"ListContainerStats", func() error { return c.listContainerStats(ctx) }},
 	}
 	perSecond := map[string]float64{}
 	for _, measured := range calls {

@@ -19,12 +19,9 @@ const (
 
 // kubelet asks what a kubelet asks of a runtime all day, for -seconds, and runs -count probes by exec meanwhile, evenly.
 func (c *client) kubelet(ctx context.Context) (result, error) {
-	listed, err := c.runtime.ListContainers(ctx, &cri.ListContainersRequest{})
+	containers, err := c.filled(ctx)
 	if err != nil {
 		return result{}, err
-	}
-	if len(listed.Containers) == 0 {
-		return result{}, errors.New("there are no containers to ask for: fill first")
 	}
 	length := time.Duration(c.seconds * float64(time.Second))
 	asking, stopAsking := context.WithTimeout(ctx, length)
@@ -37,7 +34,7 @@ func (c *client) kubelet(ctx context.Context) (result, error) {
 	if c.count > 0 {
 		var next atomic.Int64
 		duties = append(duties, duty{length / time.Duration(c.count), func(ctx context.Context) {
-			c.probe(ctx, listed.Containers[int(next.Add(1))%len(listed.Containers)].Id)
+			c.probe(ctx, containers[int(next.Add(1))%len(containers)].Id)
 		}})
 	}
 	each(len(duties), len(duties), func(i int) { duties[i].keepDoing(asking, ctx) })
@@ -64,14 +61,8 @@ func (d duty) keepDoing(asking, ctx context.Context) {
 }
 
 func (c *client) relist(ctx context.Context) {
-	_ = c.rec.timed("ListPodSandbox", func() error {
-		_, err := c.runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
-		return err
-	})
-	_ = c.rec.timed("ListContainers", func() error {
-		_, err := c.runtime.ListContainers(ctx, &cri.ListContainersRequest{})
-		return err
-	})
+	_ = c.rec.timed("ListPodSandbox", func() error { return c.listPodSandbox(ctx) })
+	_ = c.rec.timed("ListContainers", func() error { return c.listContainers(ctx) })
 }
 
 func (c *client) askStatus(ctx context.Context) {
@@ -83,10 +74,7 @@ func (c *client) askStatus(ctx context.Context) {
 
 func (c *client) askStats(ctx context.Context) {
 	c.relist(ctx)
-	_ = c.rec.timed("ListContainerStats", func() error {
-		_, err := c.runtime.ListContainerStats(ctx, &cri.ListContainerStatsRequest{})
-		return err
-	})
+	_ = c.rec.timed("ListContainerStats", func() error { return c.listContainerStats(ctx) })
 	_ = c.rec.timed("ImageFsInfo", func() error {
 		_, err := c.images.ImageFsInfo(ctx, &cri.ImageFsInfoRequest{})
 		return err

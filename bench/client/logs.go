@@ -161,10 +161,7 @@ func (c *client) keepListing(ctx context.Context) func() {
 	var asked sync.WaitGroup
 	asked.Go(func() {
 		for asking.Err() == nil {
-			_ = c.rec.timed("ListContainers", func() error {
-				_, err := c.runtime.ListContainers(ctx, &cri.ListContainersRequest{})
-				return err
-			})
+			_ = c.rec.timed("ListContainers", func() error { return c.listContainers(ctx) })
 			time.Sleep(askWhileEvery)
 		}
 	})

@@ -2,8 +2,8 @@
  * What a node costs that only goes on: the processor time of a runtime and its shims while a kubelet asks what it asks all
  * day and probes containers. Knows no goal.
  */
-import { readFile } from 'node:fs/promises';
 import type { DaemonDirs } from '../../test/support/leftovers.ts';
+import { processorMsOf } from '../processor-time.ts';
 import type { ClientResult } from './client.ts';
 import { daemonProcesses, shimsOf } from './memory.ts';
 import type { Figures } from './metrics.ts';
@@ -12,18 +12,6 @@ import { median } from './statistics.ts';
 const KUBELET_SECONDS = 30;
 /** Of a hundred pods every other one, each every ten seconds. */
 const PROBES_PER_SECOND = 5;
-
-/** Of times in proc(5). */
-const TICKS_PER_SECOND = 100;
-const MS_PER_S = 1000;
-
-/** What a process and those of its children that it has waited for have had of the processors; 0: it has ended. */
-const ticksOf = async (pid: number): Promise<number> => {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  // utime, stime, cutime and cstime, fields 14 to 17; the second field may hold spaces and parentheses.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0);
-};
 
 interface Worked {
   /** Of one processor: the daemon, its helpers, its shims, and what these have started and seen end. */
@@ -38,14 +26,13 @@ const processorPercent = async (
   work: () => Promise<ClientResult>,
 ): Promise<Worked> => {
   const pids = [...(await daemonProcesses(daemonPid, dirs)).map(({ pid }) => pid), ...(await shimsOf(dirs))];
-  const ticksNow = async (): Promise<number[]> => Promise.all(pids.map(ticksOf));
-  const before = await ticksNow();
+  const msNow = (): number[] => pids.map((pid) => processorMsOf(pid, 'whole'));
+  const before = msNow();
   const startedAtMs = performance.now();
   const result = await work();
-  const seconds = (performance.now() - startedAtMs) / MS_PER_S;
-  const after = await ticksNow();
-  const used = after.reduce((sum, ticks, at) => sum + Math.max(0, ticks - (before[at] ?? 0)), 0);
-  return { percent: (100 * used) / TICKS_PER_SECOND / seconds, result };
+  const tookMs = performance.now() - startedAtMs;
+  const usedMs = msNow().reduce((sum, ms, at) => sum + Math.max(0, ms - (before[at] ?? 0)), 0);
+  return { percent: (100 * usedMs) / tookMs, result };
 };
 
 interface AtWork {

@@ -85,12 +85,12 @@ export const daemonProcesses = async (daemonPid: number, dirs: DaemonDirs) => {
 };
 
 /** The shims of this daemon's pods. One that is in a pod's control group counts as part of the pod. */
-export const shimsOf = async (dirs: DaemonDirs): Promise<number[]> => {
-  const inCgroups = await processesInCgroups(dirs.cgroupParent);
+export const shimsOf = async (dirs: DaemonDirs, inCgroups?: readonly number[]): Promise<number[]> => {
+  const ofPods = inCgroups ?? (await processesInCgroups(dirs.cgroupParent));
   return (await processes())
     .filter(({ commandLine }) => commandLine.includes('containerd-shim') && commandLine.includes(dirs.state))
     .map(({ pid }) => pid)
-    .filter((pid) => !inCgroups.includes(pid));
+    .filter((pid) => !ofPods.includes(pid));
 };
 
 /** Pages of what a runtime needs for its pods, each once; the parts share some, so that all is less than their sum. */
@@ -113,7 +113,7 @@ const framesOf = async (pids: readonly number[]): Promise<Set<number>> => {
 export const nodeMemoryOf = async (daemonPid: number, dirs: DaemonDirs): Promise<NodeMemory> => {
   const inCgroups = await processesInCgroups(dirs.cgroupParent);
   const runtime = (await daemonProcesses(daemonPid, dirs)).map(({ pid }) => pid);
-  const shims = await shimsOf(dirs);
+  const shims = await shimsOf(dirs, inCgroups);
   const parts = [await framesOf(runtime), await framesOf(shims), await framesOf(inCgroups)] as const;
   const [runtimeBytes, shimsBytes, containersBytes] = [
     parts[0].size * pageBytes,

@@ -12,16 +12,20 @@ const [server = '', turn = ''] = process.argv.slice(2);
 const [host = '', port = ''] = server.split(':');
 const turnMs = Number(turn);
 
+/** Each thing in its turn, though timers that end in the same millisecond may come in any order. */
 const handOn = (from: Socket, to: Socket, firstAfterMs: number): void => {
   const notBeforeMs = performance.now() + firstAfterMs;
-  const late = async (act: () => void): Promise<void> => {
-    await sleep(Math.max(turnMs / 2, notBeforeMs - performance.now()));
-    if (!to.destroyed) act();
+  let before: Promise<void> = Promise.resolve();
+  const late = (act: () => void): void => {
+    const dueMs = Math.max(performance.now() + turnMs / 2, notBeforeMs);
+    before = before.then(async () => {
+      await sleep(Math.max(0, dueMs - performance.now()));
+      if (!to.destroyed) act();
+    });
   };
-  from.on('data', (piece) => void late(() => to.write(piece)));
-  from.on('end', () => void late(() => to.end()));
+  from.on('data', (piece) => late(() => to.write(piece)));
+  from.on('end', () => late(() => to.end()));
   from.on('error', () => to.destroy());
-  from.on('close', () => void late(() => to.end()));
 };
 
 const proxy = createServer({ noDelay: true }, (near) => {

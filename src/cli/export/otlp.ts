@@ -1,5 +1,6 @@
 /** Posts records to a receiver of OTLP over HTTP, and judges its answer (OTLP 1.x, "OTLP/HTTP Response"). Tries once. */
 import { CliError, failure } from '../command.ts';
+import { retryAfterMsIn } from '../../platform/rpc/retry.ts';
 import { printable } from '../format.ts';
 
 const POST_TIMEOUT_MS = 10_000;
@@ -17,8 +18,8 @@ export interface Refusal {
 export type Posted =
   /** `refused`: records of it that the receiver will not have, and that must not be sent again; null: it has all. */
   | { readonly kind: 'taken'; readonly refused: Refusal | null }
-  /** Another try may do better, after so long if the receiver has said; null: it has not. */
-  | { readonly kind: 'not taken'; readonly problem: string; readonly afterMs: number | null };
+  /** Another try may do better, after so long if the receiver has said; 0: it has not. */
+  | { readonly kind: 'not taken'; readonly problem: string; readonly afterMs: number };
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -34,14 +35,7 @@ const objectIn = (text: string): JsonObject | null => {
   }
 };
 
-const notTaken = (problem: string, afterMs: number | null = null): Posted => ({ kind: 'not taken', problem, afterMs });
-
-/** Retry-After, in seconds or as a date; null where there is none to go by. */
-const waitOf = ({ headers }: Response): number | null => {
-  const text = headers.get('retry-after') ?? '';
-  const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
-  return Number.isNaN(ms) ? null : Math.min(Math.max(ms, 0), WAIT_MS_MAX);
-};
+const notTaken = (problem: string, afterMs = 0): Posted => ({ kind: 'not taken', problem, afterMs });
 
 const isRedirect = (status: number): boolean => status >= 300 && status < 400;
 const isFinal = (status: number): boolean => status >= 400 && status < 500 && status !== 429;
@@ -85,7 +79,10 @@ export const post = async (url: string, body: string): Promise<Posted> => {
     if (isRedirect(status))
       throw failure(`${url} sends elsewhere (HTTP status ${status}): name the receiver's own address as --endpoint.`);
     if (isFinal(status)) throw failure(`${url} refused the records: HTTP status ${status}.`);
-    return notTaken(`it answered HTTP status ${status}`, waitOf(response));
+    return notTaken(
+      `it answered HTTP status ${status}`,
+      Math.min(retryAfterMsIn(response.headers.get('retry-after') ?? ''), WAIT_MS_MAX),
+    );
   } catch (thrown) {
     if (thrown instanceof CliError) throw thrown;
     const cause = thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown;

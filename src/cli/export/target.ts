@@ -36,7 +36,7 @@ export const streamTarget = (output: Output): Target => ({
 /** Why it was not taken; what may be better soon, and how long the target itself wants to be left alone. */
 interface Problem {
   readonly words: string;
-  readonly afterMs: number | null;
+  readonly afterMs: number;
 }
 
 /** Tries until it is taken, or for a while. `tryOnce` resolves with null when it is, and throws for what another try will not change. */
@@ -59,7 +59,7 @@ const sending =
         throw failure(`${said} With --cursor-file the next export goes on where this one ended.`);
       if (tries === waitsMs.length) waiting?.(`${said} They wait until it does.`);
       const waitMs = waitsMs[tries] ?? Math.min(WAIT_MS * 2 ** (tries - waitsMs.length), WAIT_MS_MAX);
-      await sleep(Math.max(waitMs, problem.afterMs ?? 0));
+      await sleep(Math.max(waitMs, problem.afterMs));
     }
   };
 
@@ -101,7 +101,7 @@ export const fileTarget = async (path: string, waiting: Waiting): Promise<Target
     } catch (thrown) {
       if (length !== null) await file.truncate(length).catch(() => {});
       const error = thrown as NodeJS.ErrnoException;
-      return FULL.includes(error.code) ? { words: error.message, afterMs: null } : refused(error);
+      return FULL.includes(error.code) ? { words: error.message, afterMs: 0 } : refused(error);
     }
   };
   return { send: sending(`--output ${path}`, tryOnce, [], waiting), refused: () => 0, close: () => file.close() };

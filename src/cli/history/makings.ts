@@ -13,7 +13,7 @@ import { knownAs, RECEIVED } from './entries.ts';
 import { firstOf } from './names.ts';
 import type { Selection, Wanted } from './selection.ts';
 
-const isOneOf = (path: string, texts: readonly string[]): BodyTest => ({ kind: 'isOneOf', path, texts });
+export const isOneOf = (path: string, texts: readonly string[]): BodyTest => ({ kind: 'isOneOf', path, texts });
 
 /** What a pod may be called that is chosen as NAME or NAMESPACE/NAME: all of it, or what is behind a slash. */
 const podNamesIn = (text: string): string[] => {
@@ -22,7 +22,8 @@ const podNamesIn = (text: string): string[] => {
 };
 
 /** @param config  path of the pod's or container's configuration in the body */
-const hasName = (config: string, names: readonly string[]): BodyTest => isOneOf(`${config}.metadata.name`, names);
+export const hasName = (config: string, names: readonly string[]): BodyTest =>
+  isOneOf(`${config}.metadata.name`, names);
 const hasNamespace = (config: string, { namespace = null }: Wanted): BodyTests =>
   namespace === null ? [] : [[isOneOf(`${config}.metadata.namespace`, [namespace])]];
 

@@ -17,7 +17,7 @@ import type { BodyTest, BodyTests, MarkRule } from '../../journal/marks.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import { failure } from '../command.ts';
 import { shortId } from '../format.ts';
-import { commonPart } from '../history/makings.ts';
+import { commonPart, hasName, isOneOf } from '../history/makings.ts';
 import { type Names, podNameOf } from '../history/names.ts';
 import { thingsOf } from '../past/things.ts';
 import {
@@ -150,7 +150,6 @@ const asksForImage = (event: Sequenced, { kind, text }: ThingName): boolean =>
   isSameReference(text, imageOf(event.body.request));
 
 const holds = (text: string): BodyTest => ({ kind: 'holds', text: JSON.stringify(text), isExact: true });
-const isOneOf = (path: string, texts: readonly string[]): BodyTest => ({ kind: 'isOneOf', path, texts });
 
 /** What it may be called where it is an image. */
 const imageTests = ({ text }: ThingName): readonly BodyTest[] => {
@@ -162,11 +161,7 @@ const MAKING_NO_CONTAINER = ['RunPodSandbox', 'PullImage'] as const satisfies re
 
 /** Ids of all pods that were ever called like this. */
 const podsCalled = ({ reader, records }: Sources, name: string): string[] => {
-  const query = {
-    type: SANDBOX_REQUESTED,
-    only: 'first',
-    allOf: [[isOneOf('$.config.metadata.name', [name])]],
-  } as const;
+  const query = { type: SANDBOX_REQUESTED, only: 'first', allOf: [[hasName('$.config', [name])]] } as const;
   const made = reader.makings({ ...query, streamsBeginning: sandboxStream('') }, records.toSeq);
   return made.map(({ stream }) => subjectOf(stream).id);
 };

@@ -17,6 +17,13 @@ const DOUBLINGS_MAX = 31;
 export const backoffMs = ({ firstMs, lastMs }: Backoff, failures: number): number =>
   Math.min(lastMs, firstMs * 2 ** Math.min(failures - 1, DOUBLINGS_MAX));
 
+/** How long an answer's Retry-After asks to be left alone, by its seconds or its date (RFC 9110, 10.2.3); 0 when it does not say. */
+export const retryAfterMsIn = (header: string): number => {
+  if (/^\d{1,9}$/.test(header)) return Number(header) * 1000;
+  const at = Date.parse(header);
+  return Number.isNaN(at) ? 0 : Math.max(0, at - Date.now());
+};
+
 export interface Tries {
   readonly backoff: Backoff;
   /** That many have gone before, of another's: the first try waits as if they had been of this. */

@@ -5,7 +5,8 @@
  */
 import * as z from 'zod';
 import { readAs } from '../../../platform/foreign-json.ts';
-import { isRetryable, retryAfterMsOf, statusText } from './failures.ts';
+import { retryAfterMsIn } from '../../../platform/rpc/retry.ts';
+import { isRetryable, statusText } from './failures.ts';
 import { isLoopback, type TlsMaterial } from './hosts.ts';
 import { type HttpClient, type HttpResponse, readWhole, refuseLocal, RequestError, shownUrl } from './http.ts';
 import type { Identity } from './credentials.ts';
@@ -77,7 +78,7 @@ const checkTokenStatus = (response: HttpResponse, realm: URL): void => {
   if (response.status === 401 || response.status === 403) throw denied(what);
   throw new RequestError('RegistryFailed', what, {
     retryable: isRetryable(response.status),
-    retryAfterMs: retryAfterMsOf(response),
+    retryAfterMs: retryAfterMsIn(response.header('retry-after')),
   });
 };
 

@@ -5,6 +5,7 @@
 import { STATUS_CODES } from 'node:http';
 import * as z from 'zod';
 import { readAs } from '../../../platform/foreign-json.ts';
+import { retryAfterMsIn } from '../../../platform/rpc/retry.ts';
 import { type HttpResponse, RequestError, readWhole, shownUrl } from './http.ts';
 
 const ERROR_BYTES_MAX = 64 * 1024;
@@ -43,14 +44,6 @@ const explanationOf = async (response: HttpResponse, url: URL): Promise<string> 
   }
 };
 
-/** How long it asks to be left alone; 0 when it does not say. */
-export const retryAfterMsOf = (response: HttpResponse): number => {
-  const value = response.header('retry-after');
-  if (/^\d{1,9}$/.test(value)) return Number(value) * 1000;
-  const at = Date.parse(value);
-  return Number.isNaN(at) ? 0 : Math.max(0, at - Date.now());
-};
-
 /** Statuses that may be others when the server is asked again. */
 export const isRetryable = (status: number): boolean => status === 429 || status === 408 || status >= 500;
 
@@ -65,7 +58,7 @@ export const failureOf = async (response: HttpResponse, url: URL): Promise<Reque
   if (status === 404) return new RequestError('ImageUnknownToRegistry', what, { retryable: false });
   return new RequestError('RegistryFailed', what, {
     retryable: isRetryable(status),
-    retryAfterMs: retryAfterMsOf(response),
+    retryAfterMs: retryAfterMsIn(response.header('retry-after')),
   });
 };
 
