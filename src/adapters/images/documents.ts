@@ -1,9 +1,10 @@
 /**
  * Manifests, indexes and image configs (OCI image-spec 1.1, Docker image manifest V2 schema 2): hostile JSON in, the
  * few fields that are used out. Pure. Refuses documents that could be read in two ways (an index that is also a
- * manifest, a document that contradicts its own media type) and everything larger than its bound.
+ * manifest, a document that contradicts its own media type) and everything larger than its bound. Of zod it takes the small
+ * half, since a pull may have to wait until all this is loaded.
  */
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { IMAGE_VOLUMES_MAX, type ImageConfig } from '../../domain/model/image-content.ts';
 import { FailureError } from '../../domain/model/errors.ts';
 import { isDigest } from '../../domain/image/reference.ts';
@@ -83,35 +84,34 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const isTexts = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');
 
+const as = <T extends z.ZodMiniType, R>(schema: T, read: (value: z.output<T>) => R) =>
+  z.pipe(schema, z.transform<z.output<T>, R>(read));
+
+/** What is not there, or null, is `otherwise`. */
+const given = <T extends z.ZodMiniType, R extends z.output<T>>(schema: T, otherwise: R) =>
+  as(z.nullish(schema), (value): z.output<T> => value ?? otherwise);
+
 /** `field` names it in messages: "User of its config". What is not there is "". */
-const textOf = (field: string) =>
-  z
-    .string(`${field} is not text`)
-    .nullish()
-    .transform((value) => value ?? '');
+const textOf = (field: string) => given(z.string(`${field} is not text`), '');
 
 /** One issue for a whole list, however many of its entries are no texts. */
-const textsOf = (field: string) =>
-  z
-    .custom<readonly string[]>(isTexts, `${field} is not a list of texts`)
-    .nullish()
-    .transform((value) => value ?? []);
+const textsOf = (field: string) => given(z.custom<readonly string[]>(isTexts, `${field} is not a list of texts`), []);
 
 /** Its length is looked at before its entries are. */
-const listOf = <T extends z.ZodType>(field: string, entry: T, max: number, tooMany: string) =>
-  z
-    .array(z.unknown(), `${field} is not a list`)
-    .max(max, tooMany)
-    .nullish()
-    .transform((value) => value ?? [])
-    .pipe(z.array(entry));
+const listOf = <T extends z.ZodMiniType>(field: string, entry: T, max: number, tooMany: string) =>
+  z.pipe(given(z.array(z.unknown(), `${field} is not a list`).check(z.maxLength(max, tooMany)), []), z.array(entry));
 
 /** What is no object there says nothing. */
-const ifObject = <T extends z.ZodType>(schema: T) =>
-  z
-    .preprocess((value) => (isObject(value) ? value : null), schema.nullable())
-    .optional()
-    .transform((value) => value ?? null);
+const ifObject = <T extends z.ZodMiniType<unknown, Record<string, unknown>>>(schema: T) =>
+  as(
+    z.optional(
+      z.pipe(
+        z.transform((value: unknown) => (isObject(value) ? value : null)),
+        z.nullable(schema),
+      ),
+    ),
+    (value) => value ?? null,
+  );
 
 /** What some builders write instead of Go's words for it. */
 const ARCHITECTURES: ReadonlyMap<string, string> = new Map([
@@ -121,8 +121,8 @@ const ARCHITECTURES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Of a platform, in the words that it is compared with. */
-const osOf = (field: string) => textOf(field).transform((name) => name.toLowerCase());
-const architectureOf = (field: string) => osOf(field).transform((name) => ARCHITECTURES.get(name) ?? name);
+const osOf = (field: string) => as(textOf(field), (name) => name.toLowerCase());
+const architectureOf = (field: string) => as(osOf(field), (name) => ARCHITECTURES.get(name) ?? name);
 
 const platformSchema = z.object({
   os: osOf('os of its platform'),
@@ -137,28 +137,32 @@ const annotationsOf = (value: unknown): ReadonlyMap<string, string> => {
 
 const descriptorOf = (what: string) => {
   const noSize = `its ${what} has no size between 0 and ${BLOB_BYTES_MAX} bytes`;
-  return z
-    .object(
-      {
-        digest: textOf(`digest of its ${what}`).refine(isDigest, `its ${what} has no sha256 digest`),
-        size: z.int(noSize).min(0, noSize).max(BLOB_BYTES_MAX, noSize),
-        mediaType: textOf(`mediaType of its ${what}`),
-        platform: ifObject(platformSchema),
-        annotations: z.unknown().optional().transform(annotationsOf),
-        urls: textsOf(`urls of its ${what}`).transform((urls) => urls.slice(0, URLS_MAX)),
-      },
-      `its ${what} is not described`,
-    )
-    .transform(({ size: sizeBytes, ...rest }): Descriptor => ({ ...rest, sizeBytes }));
+  const schema = z.object(
+    {
+      digest: textOf(`digest of its ${what}`).check(z.refine(isDigest, `its ${what} has no sha256 digest`)),
+      size: z.int(noSize).check(z.minimum(0, noSize), z.maximum(BLOB_BYTES_MAX, noSize)),
+      mediaType: textOf(`mediaType of its ${what}`),
+      platform: ifObject(platformSchema),
+      annotations: as(z.optional(z.unknown()), annotationsOf),
+      urls: as(textsOf(`urls of its ${what}`), (urls) => urls.slice(0, URLS_MAX)),
+    },
+    `its ${what} is not described`,
+  );
+  return as(schema, ({ size: sizeBytes, ...rest }): Descriptor => ({ ...rest, sizeBytes }));
 };
 
-const layerSchema = descriptorOf('layer').refine(({ mediaType }) => LAYER_TYPE.test(mediaType), {
-  error: ({ input }) => `it has a layer of type ${shown((input as Descriptor).mediaType)}, not a file system layer`,
-});
+const layerSchema = descriptorOf('layer').check(
+  z.refine(({ mediaType }) => LAYER_TYPE.test(mediaType), {
+    error: ({ input }) => `it has a layer of type ${shown((input as Descriptor).mediaType)}, not a file system layer`,
+  }),
+);
 
-const configDescriptorSchema = descriptorOf('config').refine(({ mediaType }) => configTypes.has(mediaType), {
-  error: ({ input }) => `its config is of type ${shown((input as Descriptor).mediaType)}, so it is no container image`,
-});
+const configDescriptorSchema = descriptorOf('config').check(
+  z.refine(({ mediaType }) => configTypes.has(mediaType), {
+    error: ({ input }) =>
+      `its config is of type ${shown((input as Descriptor).mediaType)}, so it is no container image`,
+  }),
+);
 
 const indexSchema = z.object({
   manifests: listOf(
@@ -181,9 +185,8 @@ const configSchema = z.object({
   architecture: architectureOf('architecture of its config'),
   rootfs: ifObject(
     z.object({
-      diff_ids: textsOf('diff_ids of its config').refine(
-        (ids) => ids.every(isDigest),
-        'its config names layers by something that is no sha256 digest',
+      diff_ids: textsOf('diff_ids of its config').check(
+        z.refine((ids) => ids.every(isDigest), 'its config names layers by something that is no sha256 digest'),
       ),
     }),
   ),
@@ -195,10 +198,7 @@ const configSchema = z.object({
       Env: textsOf('Env of its config'),
       Entrypoint: textsOf('Entrypoint of its config'),
       Cmd: textsOf('Cmd of its config'),
-      Volumes: z
-        .unknown()
-        .optional()
-        .transform((value) => (isObject(value) ? Object.keys(value) : [])),
+      Volumes: as(z.optional(z.unknown()), (value) => (isObject(value) ? Object.keys(value) : [])),
     }),
   ),
 });
@@ -216,7 +216,7 @@ const parseJson = (bytes: Buffer, what: string): object => {
 };
 
 /** The messages of the schemas here say what of the image is not valid. */
-const read = <T>(schema: z.ZodType<T>, document: object): T => {
+const read = <T>(schema: z.ZodMiniType<T>, document: object): T => {
   const parsed = schema.safeParse(document);
   if (parsed.success) return parsed.data;
   throw invalid(parsed.error.issues[0]?.message ?? 'it is not as it must be');

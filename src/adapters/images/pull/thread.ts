@@ -16,7 +16,6 @@ import { createPassingBytes } from '../../../platform/linux/passing-bytes.ts';
 import { createSemaphore, type Semaphore } from '../../../platform/linux/semaphore.ts';
 import { createSharedWork } from '../shared-work.ts';
 import { findDamagedBlobs } from './check-blobs.ts';
-import { loadArchive } from './load.ts';
 import type { FromPullThread, JobMessage, PullThreadOptions, ToPullThread } from './messages.ts';
 import { pullImage, type PullObserver, type PullShop } from './pull.ts';
 
@@ -113,9 +112,11 @@ const run = async (message: JobMessage, signal: AbortSignal): Promise<void> => {
     case 'pull':
       images = [await pullImage(shopOf(message), message, observerOf(job), signal)];
       break;
-    case 'load':
+    case 'load': {
+      const { loadArchive } = await import('./load.ts');
       images = await loadArchive({ ...shop, blobs: storeOf(job) }, message.path, observerOf(job), signal);
       break;
+    }
     case 'removeBlobs':
       freedBytes = removeBlobs(message.digests);
       break;

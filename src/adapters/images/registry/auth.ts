@@ -3,7 +3,7 @@
  * credentials or a bearer token from the server the challenge names. Answers are kept for the length of one pull.
  * Secrets appear in no message.
  */
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { readAs } from '../../../platform/foreign-json.ts';
 import { retryAfterMsIn } from '../../../platform/rpc/retry.ts';
 import { isRetryable, statusText } from './failures.ts';
@@ -62,7 +62,7 @@ const realmOf = (challenge: Challenge, { url: asker, isLocal }: Asker): URL => {
   return url;
 };
 
-const tokenField = z.string().max(TOKEN_BYTES_MAX).nullish();
+const tokenField = z.nullish(z.string().check(z.maxLength(TOKEN_BYTES_MAX)));
 const tokenSchema = z.object({ token: tokenField, access_token: tokenField });
 
 const tokenOf = (body: Buffer, realm: URL): string => {

@@ -3,7 +3,7 @@
  * are strangers: their texts are cut short and stripped of everything that could forge a log.
  */
 import { STATUS_CODES } from 'node:http';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { readAs } from '../../../platform/foreign-json.ts';
 import { retryAfterMsIn } from '../../../platform/rpc/retry.ts';
 import { type HttpResponse, RequestError, readWhole, shownUrl } from './http.ts';
@@ -14,10 +14,10 @@ const ERROR_TEXT_MAX = 200;
 /** What servers of Go and nginx answer, as text, to a request in plain http at a port for https. */
 const WANTS_HTTPS = /HTTP request .{0,20}to (?:an )?HTTPS/i;
 
-const wordSchema = z.string().max(ERROR_BYTES_MAX).optional().catch(undefined);
+const wordSchema = z.catch(z.optional(z.string().check(z.maxLength(ERROR_BYTES_MAX))), undefined);
 const errorSchema = z.object({ code: wordSchema, message: wordSchema });
 /** Only the first is told. */
-const errorsSchema = z.object({ errors: z.tuple([errorSchema]).rest(z.unknown()) });
+const errorsSchema = z.object({ errors: z.tuple([errorSchema], z.unknown()) });
 
 /** A header's value, what follows its scheme, and the password in that. */
 const secretsIn = (value: string): readonly string[] => {

@@ -1,8 +1,10 @@
 /**
  * What a hosts.toml may say, as schemas: its words for servers, what each must be, and what is meant where it says
- * nothing. The messages name the key. Reads no file, and none of those that are named in it.
+ * nothing. The messages name the key. Takes the text of one: opens no file, and none of those that are named in it.
  */
+import { parse, type TomlTable } from 'smol-toml';
 import * as z from 'zod';
+import { messageOf } from '../../../domain/model/errors.ts';
 
 export type HostCapability = 'pull' | 'resolve' | 'push';
 
@@ -27,7 +29,7 @@ export const parseDuration = (text: string): number | null => {
   return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (unitMs[unit ?? ''] ?? 0), 0);
 };
 
-export const isTable = (value: unknown): value is Table =>
+const isTable = (value: unknown): value is Table =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 
 const asList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? (value as unknown[]) : [value]);
@@ -72,7 +74,7 @@ const timeoutSchema = z
   .transform((text) => parseDuration(text) ?? 0);
 
 /** What is said of a server. */
-export const serverSchema = z.object({
+const serverSchema = z.object({
   capabilities: capabilitiesSchema.default(everything),
   ca: textsOf('ca').default([]),
   client: clientSchema.default([]),
@@ -86,7 +88,7 @@ export const serverSchema = z.object({
 export type ServerWords = z.output<typeof serverSchema>;
 
 /** The servers that stand for a registry, in order, and the registry itself where the file names it. */
-export const hostsSchema = z.object({
+const hostsSchema = z.object({
   server: z.string('server is not text').optional(),
   host: z
     .custom<Table>(isTable, 'host is not a table of servers')
@@ -99,5 +101,39 @@ export const hostsSchema = z.object({
     .default([]),
 });
 
-export const SERVER_KEYS: ReadonlySet<string> = new Set(Object.keys(serverSchema.shape));
-export const FILE_KEYS: ReadonlySet<string> = new Set([...SERVER_KEYS, ...Object.keys(hostsSchema.shape)]);
+const SERVER_KEYS: ReadonlySet<string> = new Set(Object.keys(serverSchema.shape));
+const FILE_KEYS: ReadonlySet<string> = new Set([...SERVER_KEYS, ...Object.keys(hostsSchema.shape)]);
+
+const tableOf = (text: string): TomlTable => {
+  try {
+    return parse(text);
+  } catch (error) {
+    throw new Error(messageOf(error).split('\n', 1).join(''), { cause: error });
+  }
+};
+
+const readAs = <T>(schema: z.ZodType<T>, content: unknown): T => {
+  const parsed = schema.safeParse(content);
+  if (parsed.success) return parsed.data;
+  throw new Error(parsed.error.issues[0]?.message ?? 'it is not as it must be');
+};
+
+/** A server and what is said of it. */
+export type SaidServer = readonly [address: string, words: ServerWords];
+
+/** `server`: null where the file does not name it. Throws an Error that says what is wrong. */
+export const parseHostsFile = (text: string): { hosts: readonly SaidServer[]; server: SaidServer | null } => {
+  const table = tableOf(text);
+  const { server, host } = readAs(hostsSchema, table);
+  const hosts = host.map(([address, content]) => [address, readAs(serverSchema, content)] as const);
+  return { hosts, server: server === undefined ? null : [server, readAs(serverSchema, table)] };
+};
+
+/** Of the file and of its servers, in its order. Throws an Error when it is not TOML. */
+export const unknownKeysIn = (text: string): readonly string[] => {
+  const table = tableOf(text);
+  const unknownIn = (fields: object, known: ReadonlySet<string>): string[] =>
+    Object.keys(fields).filter((key) => !known.has(key));
+  const hosts = isTable(table.host) ? Object.values(table.host).filter((host) => isTable(host)) : [];
+  return [...unknownIn(table, FILE_KEYS), ...hosts.flatMap((host) => unknownIn(host, SERVER_KEYS))];
+};

@@ -5,19 +5,10 @@
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
-import { parse, type TomlTable } from 'smol-toml';
-import type * as z from 'zod';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
-import {
-  FILE_KEYS,
-  type HostCapability,
-  hostsSchema,
-  isTable,
-  SERVER_KEYS,
-  serverSchema,
-  type ServerWords,
-} from './hosts-file.ts';
+import type * as Parser from './hosts-file.ts';
+import type { HostCapability, SaidServer, ServerWords } from './hosts-file.ts';
 import { authorityProblem, clientPairProblem } from './pem.ts';
 
 /** Certificates and keys in PEM. */
@@ -79,12 +70,6 @@ interface ConfigFile {
   readonly directory: string;
 }
 
-const readAs = <T>(schema: z.ZodType<T>, file: ConfigFile, content: unknown): T => {
-  const parsed = schema.safeParse(content);
-  if (parsed.success) return parsed.data;
-  throw badConfig(file.path, parsed.error.issues[0]?.message ?? 'it is not as it must be');
-};
-
 const pathFrom = (file: ConfigFile, path: string): string => (isAbsolute(path) ? path : join(file.directory, path));
 
 const readAuthority = async (from: string, path: string): Promise<string> => {
@@ -137,13 +122,7 @@ const parseBase = (file: ConfigFile, address: string, overridePath: boolean): { 
   return { host, base: `${protocol}//${host}${apiPath}` };
 };
 
-const readEndpoint = async (
-  file: ConfigFile,
-  address: string,
-  content: unknown,
-  namespace: string,
-): Promise<Endpoint> => {
-  const words = readAs(serverSchema, file, content);
+const readEndpoint = async (file: ConfigFile, [address, words]: SaidServer, namespace: string): Promise<Endpoint> => {
   const { host, base } = parseBase(file, address, words.override_path);
   return {
     host,
@@ -156,11 +135,13 @@ const readEndpoint = async (
   };
 };
 
-const parseToml = (file: ConfigFile, text: string): TomlTable => {
+/** Of most registries there is no such file, and then a pull does not wait for what reads one. */
+const readWords = async <T>(path: string, read: (parser: typeof Parser) => T): Promise<T> => {
+  const parser = await import('./hosts-file.ts');
   try {
-    return parse(text);
+    return read(parser);
   } catch (error) {
-    throw badConfig(file.path, error instanceof Error ? error.message.split('\n', 1).join('') : 'it is not TOML');
+    throw badConfig(path, messageOf(error));
   }
 };
 
@@ -179,13 +160,9 @@ const upstream = (registryHost: string, tls: TlsMaterial): Endpoint => {
 };
 
 const readHostsFile = async (file: ConfigFile, text: string, registryHost: string): Promise<readonly Endpoint[]> => {
-  const table = parseToml(file, text);
-  const { server, host } = readAs(hostsSchema, file, table);
-  const mirrors = await Promise.all(
-    host.map(([address, content]) => readEndpoint(file, address, content, registryHost)),
-  );
-  if (server === undefined) return [...mirrors, upstream(registryHost, noTls)];
-  return [...mirrors, await readEndpoint(file, server, table, registryHost)];
+  const { hosts, server } = await readWords(file.path, ({ parseHostsFile }) => parseHostsFile(text));
+  const mirrors = await Promise.all(hosts.map((host) => readEndpoint(file, host, registryHost)));
+  return [...mirrors, server === null ? upstream(registryHost, noTls) : await readEndpoint(file, server, registryHost)];
 };
 
 /** Docker's form: *.crt are authorities, *.cert with *.key client certificates. */
@@ -240,11 +217,8 @@ export const readRegistryDirectory = async (directory: string, registryHost: str
 /** What stands in the hosts.toml of a directory and is read by nobody, such as a key that is misspelt. */
 export const unknownHostsKeys = async (directory: string): Promise<readonly { path: string; key: string }[]> => {
   const path = join(directory, HOSTS_FILE);
-  const table = parseToml({ path, directory }, (await readIfThere(path)) ?? '');
-  const unknownIn = (fields: object, known: ReadonlySet<string>): string[] =>
-    Object.keys(fields).filter((key) => !known.has(key));
-  const hosts = isTable(table.host) ? Object.values(table.host).filter((host) => isTable(host)) : [];
-  const keys = [...unknownIn(table, FILE_KEYS), ...hosts.flatMap((host) => unknownIn(host, SERVER_KEYS))];
+  const text = (await readIfThere(path)) ?? '';
+  const keys = await readWords(path, ({ unknownKeysIn }) => unknownKeysIn(text));
   return keys.map((key) => ({ path, key }));
 };
 
