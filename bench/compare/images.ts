@@ -17,6 +17,9 @@ const lists = 20;
 /** Of the images a quarter comes now and then: so long after the one before. */
 const shareApart = 1 / 4;
 const apartMs = 700;
+/** Few come alone: scribe has put away by then what it pulls with. */
+const countAlone = 2;
+const aloneMs = 16_000;
 
 /** The base and `count` images on it are put into the registry: what they are pulled by, the base first. */
 export const pushManyImages = async (registry: Registry, host: string, count: number): Promise<readonly string[]> => {
@@ -61,9 +64,10 @@ const measure = async (
   if (base === undefined) return {};
   await pull(base);
   const again = Array.from({ length: lists });
-  const apart = Math.ceil(refs.length * shareApart);
+  const apart = countAlone + Math.ceil(refs.length * shareApart);
   const figures = {
-    imagePullApart: await eachOf(refs.slice(0, apart), pull, apartMs),
+    imagePullAlone: await eachOf(refs.slice(0, countAlone), pull, aloneMs),
+    imagePullApart: await eachOf(refs.slice(countAlone, apart), pull, apartMs),
     imagePull: await eachOf(refs.slice(apart), pull),
     imagePullAgain: await eachOf(refs, pull),
     imageStatus: await eachOf(refs, (image) => images.imageStatus({ image: { image } })),

@@ -192,6 +192,8 @@ export const createPullJobs = (
   return {
     pull: async (asked, signal) => {
       const { reference } = asked;
+      // Whoever unpacks it is started beside the thread: where pulls are rare neither is there, and each takes as long as a small pull.
+      if (!asked.isHere) unpacker.expect();
       const messageOf = (job: number) => ({ kind: 'pull', job, ...asked, registryConfigDirs }) as const;
       const [image] = (await run(reference, signal, messageOf)).images;
       if (image === undefined) throw new FailureError('Bug', `The pull of ${reference} ended without an image.`);

@@ -1,6 +1,6 @@
 /**
- * Unpacking processes, which are started before there is anything to unpack, so that a layer does not wait for one: when a
- * pull has to fetch its image's manifest, and a moment after something was unpacked, since one pull seldom comes alone; at
+ * Unpacking processes, which are started before there is anything to unpack, so that a layer does not wait for one: with a
+ * pull of what is not here or whose manifest is not, and a moment after something was unpacked, since one pull seldom comes alone; at
  * once when one comes right after the other. There is one such spare at most, it has read nothing of anybody, and it ends when
  * nobody needs it for a while. One that has unpacked a layer is kept for a layer above it in the same image, and for no other.
  */
