@@ -4,6 +4,7 @@
 //	client -socket PATH -image NAME [flags] COMMAND
 //
 //	lifecycle  runs pods with one container each and takes them away again, -parallel at a time
+//	rare       runs -count pods with a session of exec in each, -seconds after the one before
 //	containers makes -count containers in one pod, one after the other, removes each, and starts none
 //	logs       has -count containers write -bytes each to their logs, in lines of -line-bytes, and reads them back
 //	exec       runs -count commands, one after the other, in one container
@@ -84,6 +85,7 @@ func run(ctx context.Context, command string, o options) (result, error) {
 	defer conn.Close()
 	commands := map[string]func(context.Context) (result, error){
 		"lifecycle":  c.lifecycle,
+		"rare":       c.rare,
 		"containers": c.containers,
 		"exec":       c.exec,
 		"logs":       c.logs,
@@ -111,7 +113,7 @@ func parse() (options, string, error) {
 	flag.StringVar(&o.logDir, "log-dir", os.TempDir(), "directory of the pods' log directories")
 	flag.IntVar(&o.count, "count", 20, "pods, commands of exec, or probes of kubelet")
 	flag.IntVar(&o.parallel, "parallel", 1, "how many at a time")
-	flag.Float64Var(&o.seconds, "seconds", 2, "duration of kubelet, and of each of rates' measurements")
+	flag.Float64Var(&o.seconds, "seconds", 2, "duration of kubelet, of each of rates' measurements, and of the pauses of rare")
 	flag.IntVar(&o.lineBytes, "line-bytes", 80, "length of a line of logs, with its newline")
 	flag.Int64Var(&o.bytes, "bytes", 1<<26, "what each container of logs writes, and streams moves")
 	flag.StringVar(&o.idsFile, "ids", "", "file with a JSON array of container ids, for await")

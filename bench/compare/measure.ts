@@ -24,6 +24,7 @@ import { EXITS, exitFigures, loopFigures } from './under-load.ts';
 export const usualPhases = ['serial', 'parallel', 'exec', 'streams', 'logs', 'memory', 'rates', 'restart'] as const;
 /** Long ones, which are measured only when they are named. */
 export const longPhases = [
+  'rare',
   'idle',
   'kubelet',
   'loop',
@@ -132,6 +133,16 @@ const calls = {
   stopAndRemove: 'StopAndRemove',
   stopPodSandbox: 'StopPodSandbox',
   removePodSandbox: 'RemovePodSandbox',
+} as const;
+
+/** By then scribe has put away what sessions and pulls are done with. */
+const QUIET_SECONDS = 30;
+
+const rareCalls = {
+  rarePodReady: calls.podReady,
+  rareSession: 'ExecSession',
+  rareStopAndRemove: calls.stopAndRemove,
+  rareStopPodSandbox: calls.stopPodSandbox,
 } as const;
 
 const podsPerSecond = ({ perSecond }: ClientResult): number => perSecond?.['pods'] ?? Number.NaN;
@@ -265,6 +276,8 @@ const measure = async (
         ...medians(result, { podReadyParallel: calls.podReady }),
         podsParallel: podsPerSecond(result),
       }));
+    case 'rare':
+      return withClient('rare', { count: 1, seconds: QUIET_SECONDS }, (result) => medians(result, rareCalls));
     case 'exec':
       return withClient('exec', { count: pods }, (result) => medians(result, { execSync: 'ExecSync' }));
     case 'streams':
