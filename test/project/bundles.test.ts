@@ -34,3 +34,9 @@ test('the thread that pulls loads no package but the small half of zod before it
   const packages = await packagesOf('adapters-images-pull-thread.js');
   assert.deepEqual([...packages].toSorted(), ['zod/v4/core', 'zod/v4/mini']);
 });
+
+test('the thread of sessions loads neither WebSockets nor TLS before somebody speaks them', async () => {
+  const name = 'daemon-sessions-thread.js';
+  assert.deepEqual([...(await packagesOf(name))], []);
+  assert.doesNotMatch(await textOf(name), /^(?:import .*|\} )from "node:(?:https|tls)";$/m);
+});

@@ -5,10 +5,8 @@
 import { setMaxListeners } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerOptions, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, isIPv6 } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { WebSocket } from 'ws';
 import { orAfter } from '../../platform/rpc/timeout.ts';
 import { watchIdle } from '../../platform/rpc/idle.ts';
 import {
@@ -16,17 +14,14 @@ import {
   choose,
   namesIn,
   protocolVersionHeader,
-  socketPortProtocols,
-  socketProcessProtocols,
   spdyPortProtocols,
   spdyProcessProtocols,
   spdyUpgrade,
 } from './negotiate.ts';
-import { portsOf, servePortsOverSocket, serveProcessOverSocket, tunnelPorts } from './socket-sessions.ts';
 import { type ConnectionContext, servePortsOverSpdy, serveProcessOverSpdy } from './spdy-sessions.ts';
 import type { StreamingBackend, StreamingRequest, StreamingServer } from './types.ts';
+import { type ContextOf, Refusal, refuse, type Upgrade } from './upgrade.ts';
 import { type NamedSession, sessionIn } from './urls.ts';
-import { createTakeOver, offeredProtocolsHeader } from './web-socket.ts';
 
 /** When the server closes, sessions that were told to end have so long to tell their clients. */
 const LAST_WORDS_MS = 1_000;
@@ -75,40 +70,11 @@ const readTls = async ({ certPath, keyPath }: { readonly certPath: string; reado
   return { cert, key, minVersion: 'TLSv1.2' as const };
 };
 
-const Refusal = {
-  notFound: { code: 404, reason: 'Not Found', text: 'This URL was used before, has expired, or never was.' },
-  noUpgrade: { code: 400, reason: 'Bad Request', text: 'Upgrade to SPDY/3.1 or websocket.' },
-  noProtocol: { code: 403, reason: 'Forbidden', text: 'None of the stream protocols offered is spoken here.' },
-  badPorts: { code: 400, reason: 'Bad Request', text: 'Name 1 to 32 ports: in the call, or as ?port=80,81.' },
-} as const;
-type Refusal = (typeof Refusal)[keyof typeof Refusal];
-
-const refuse = (socket: Duplex, { code, reason, text }: Refusal, headers: readonly string[] = []): void => {
-  const body = `${text}\n`;
-  const lines = [
-    `HTTP/1.1 ${code} ${reason}`,
-    'Connection: close',
-    'Content-Type: text/plain; charset=utf-8',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    ...headers,
-  ];
-  socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
-};
-
-interface Upgrade {
-  readonly message: IncomingMessage;
-  readonly socket: Duplex;
-  readonly head: Buffer;
-  readonly request: StreamingRequest;
-}
-
 const switchToSpdy = ({ socket, head }: Upgrade, protocolName: string): void => {
   const lines = ['Connection: Upgrade', `Upgrade: ${spdyUpgrade}`, `${protocolVersionHeader}: ${protocolName}`];
   socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`);
   if (head.length > 0) socket.unshift(head);
 };
-
-type ContextOf = (socket: Duplex) => ConnectionContext;
 
 const upgradeToSpdy = (upgrade: Upgrade, contextOf: ContextOf): void => {
   const { message, socket, request } = upgrade;
@@ -135,41 +101,9 @@ const upgradeToSpdy = (upgrade: Upgrade, contextOf: ContextOf): void => {
   serveProcessOverSpdy(socket, end, request, chosen.protocol, contextOf(socket));
 };
 
-const upgradeToSocket = (
-  { message, socket, request }: Upgrade,
-  contextOf: ContextOf,
-  takeOver: (chosen: string, serve: (webSocket: WebSocket) => void) => void,
-): void => {
-  const offered = namesIn(message.headers[offeredProtocolsHeader]);
-  if (request.kind !== 'PortForward') {
-    const chosen = choose(offered, socketProcessProtocols);
-    if (chosen === null) {
-      refuse(socket, Refusal.noProtocol);
-      return;
-    }
-    takeOver(chosen.name, (webSocket) => {
-      void serveProcessOverSocket(webSocket, request, chosen.protocol, contextOf(socket));
-    });
-    return;
-  }
-  const chosen = choose(offered, socketPortProtocols);
-  const isTunnel = chosen?.protocol === 'tunnel';
-  const ports = isTunnel ? [] : portsOf(request, new URLSearchParams((message.url ?? '').split('?')[1]));
-  if (chosen === null || ports === null) {
-    refuse(socket, chosen === null ? Refusal.noProtocol : Refusal.badPorts);
-    return;
-  }
-  takeOver(chosen.name, (webSocket) => {
-    const context = contextOf(socket);
-    if (isTunnel) tunnelPorts(webSocket, request, context);
-    else void servePortsOverSocket(webSocket, request, ports, chosen.protocol === 'base64', context);
-  });
-};
-
 /** Starts listening; rejects when the address is taken or the certificate cannot be read. */
 export const createStreamingServer = async (options: StreamingServerOptions): Promise<StreamingServer> => {
   const { backend, idleTimeoutMs, streamCreationTimeoutMs, log } = options;
-  const takeOver = createTakeOver();
   /** Cuts off each client there is. */
   const live = new Set<() => void>();
   const keep = (socket: Duplex, cutOff: () => void): void => {
@@ -182,7 +116,7 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
   const server =
     options.tls === null
       ? createServer(httpOptions)
-      : createTlsServer({ ...httpOptions, ...(await readTls(options.tls)) });
+      : (await import('node:https')).createServer({ ...httpOptions, ...(await readTls(options.tls)) });
   server.maxConnections = connectionsMax;
 
   const requestOf = async ({ url = '' }: IncomingMessage): Promise<StreamingRequest | null> => {
@@ -212,14 +146,12 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
     keep(socket, () => {
       socket.destroy();
     });
-    const request = await requestOf(message);
-    if (socket.destroyed) return;
     const wanted = message.headers.upgrade?.toLowerCase() ?? '';
+    const loadingSockets = wanted === 'websocket' ? import('./socket-upgrade.ts') : null;
+    const [request, sockets] = await Promise.all([requestOf(message), loadingSockets]);
+    if (socket.destroyed) return;
     if (request === null) refuse(socket, Refusal.notFound);
-    else if (wanted === 'websocket')
-      upgradeToSocket({ message, socket, head, request }, contextOf, (chosen, serve) =>
-        takeOver(message, socket, head, chosen, log, serve),
-      );
+    else if (sockets !== null) sockets.upgradeToSocket({ message, socket, head, request }, contextOf, log);
     else if (wanted.includes(spdyUpgrade.toLowerCase())) upgradeToSpdy({ message, socket, head, request }, contextOf);
     else refuse(socket, Refusal.noUpgrade);
   };
