@@ -30,8 +30,21 @@ const rateBits = (name: string, value: Int64): number => {
   );
 };
 
-const bandwidthEntry = (bandwidth: NonNullable<PodNetwork['bandwidth']>): object =>
-  Object.fromEntries(Object.entries(bandwidth).map(([name, value]) => [name, rateBits(name, value)]));
+/**
+ * Plugins take no rate without a burst, in bits too, and Kubernetes' annotations know no bursts: this one, some half a
+ * gigabyte, is what other runtimes give.
+ */
+const BURST: Int64 = String(2 ** 32 - 1);
+
+const bandwidthEntry = (bandwidth: NonNullable<PodNetwork['bandwidth']>): object => {
+  const bursts = {
+    ...(bandwidth.ingressRate === undefined ? {} : { ingressBurst: BURST }),
+    ...(bandwidth.egressRate === undefined ? {} : { egressBurst: BURST }),
+  };
+  return Object.fromEntries(
+    Object.entries({ ...bursts, ...bandwidth }).map(([name, value]) => [name, rateBits(name, value)]),
+  );
+};
 
 /** Each capability scribe can serve, and its value for this pod; undefined when the pod has nothing of the kind. */
 const providers: Readonly<Record<string, (network: PodNetwork) => unknown>> = {

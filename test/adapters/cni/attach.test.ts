@@ -56,6 +56,24 @@ describe('attaching pods with the reference plugins', { timeout: 60_000 }, () =>
     assert.deepEqual(await leftOnHost(node), NOTHING, 'a second DEL changes nothing');
   });
 
+  it('limits what a pod may receive and send, and undoes that', async (t) => {
+    const node = await makeNode(t);
+    const adapter = node.adapter();
+    await adapter.start();
+    const { plugins, ...list } = bridgeChain(node, ['10.77.9.0/24']);
+    const confList = { ...list, plugins: [...plugins, { type: 'bandwidth', capabilities: { bandwidth: true } }] };
+    const network = podNetwork(confList, await node.makePodNetns(), {
+      bandwidth: { ingressRate: '8000000', egressRate: '16000000' },
+    });
+    const { result } = await attach(adapter, network);
+    const rules = await node.onHost('tc', 'qdisc', 'show');
+    assert.match(rules, /^qdisc tbf .*rate 8Mbit/m);
+    assert.match(rules, /^qdisc tbf .*rate 16Mbit/m);
+    await detach(adapter, network, result);
+    assert.doesNotMatch(await node.onHost('tc', 'qdisc', 'show'), /tbf/);
+    assert.deepEqual(await leftOnHost(node), NOTHING);
+  });
+
   it('lists both families of a dual-stack pod, the preferred one first', async (t) => {
     const node = await makeNode(t);
     const confList = bridgeChain(node, ['fd00:77::/64', '10.77.1.0/24']);
