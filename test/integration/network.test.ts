@@ -1,6 +1,6 @@
 /**
- * The pod network beyond attaching: STATUS, GC and CHECK as the daemon asks for them, pods whose plugin is missing, and those
- * whose plugin is there too early.
+ * The pod network beyond attaching: STATUS, GC and CHECK as the daemon asks for them, pods whose plugin is missing or does not
+ * take what it is configured with, and those whose plugin is there too early.
  * The plugins are the real ones; as those of some distributions know neither STATUS nor GC, a script before the bridge
  * plugin speaks these two.
  */
@@ -139,12 +139,25 @@ describe('the pod network', () => {
     assert.deepEqual(await leases(), []);
   });
 
-  const broken: readonly (readonly [what: string, change: (plugin: Record<string, unknown>) => object])[] = [
-    ['plugin', (plugin) => ({ ...plugin, type: 'not-there' })],
-    ['IPAM plugin', (plugin) => ({ ...plugin, ipam: { ...(plugin['ipam'] as object), type: 'not-there' } })],
+  const withIpam = (plugin: Record<string, unknown>, change: object): object => ({
+    ...plugin,
+    ipam: { ...(plugin['ipam'] as object), ...change },
+  });
+  const broken: readonly (readonly [
+    what: string,
+    told: RegExp,
+    change: (plugin: Record<string, unknown>) => object,
+  ])[] = [
+    ['plugin was missing', /not-there/, (plugin) => ({ ...plugin, type: 'not-there' })],
+    ['IPAM plugin was missing', /not-there/, (plugin) => withIpam(plugin, { type: 'not-there' })],
+    [
+      'subnet was mistyped',
+      /invalid CIDR address/,
+      (plugin) => withIpam(plugin, { ranges: [[{ subnet: '10.213.0.0/33' }]] }),
+    ],
   ];
-  for (const [what, change] of broken)
-    test(`a pod whose ${what} was missing can be removed once the network works again`, { timeout }, async () => {
+  for (const [what, told, change] of broken)
+    test(`a pod whose ${what} can be removed once the network works again`, { timeout }, async () => {
       const { runtime } = daemon.cri;
       const path = join(daemon.cniConfDir, '10-test.conflist');
       const inForce = async (text: string): Promise<void> => {
@@ -164,13 +177,13 @@ describe('the pod network', () => {
       const config = podConfig(daemon, `without-${what.length}`);
       await assert.rejects(runtime.runPodSandbox({ config }), (error) => {
         assert.equal(codeOf(error), GrpcCode.UNKNOWN);
-        assert.match(String(error), /not-there/);
+        assert.match(String(error), told);
         return true;
       });
       const { items } = await runtime.listPodSandbox();
       const [left] = items;
       assert.ok(left !== undefined && items.length === 1, 'it is listed while something is owed');
-      await assert.rejects(runtime.stopPodSandbox({ podSandboxId: left.id }), /not-there/);
+      await assert.rejects(runtime.stopPodSandbox({ podSandboxId: left.id }), told);
       await inForce(confList());
       await runtime.stopPodSandbox({ podSandboxId: left.id });
       await runtime.removePodSandbox({ podSandboxId: left.id });

@@ -19,6 +19,8 @@ const NSFS_MAGIC = 0x6e736673;
 const CODE_BAD_ENVIRONMENT = 4;
 /** "Container unknown or does not exist": nothing is left to clean up (CNI 1.1, "Error"). */
 const CODE_CONTAINER_UNKNOWN = 3;
+/** "I/O failure" and "try again later": what a plugin does again when it is asked again. */
+const PASSING_CODES: readonly number[] = [5, 11];
 const RUNTIME_KEY_PREFIX = 'cni.dev/';
 const VALID_ATTACHMENTS_KEY = 'cni.dev/valid-attachments';
 /** When a pod is made, there is enough to do for all processors at first, and a plugin that is done by then needs no other one ahead. */
@@ -36,8 +38,8 @@ export interface Chain {
   /** `first`: its first plugin, where that waits already. */
   readonly add: (network: PodNetwork, signal: AbortSignal, first: StartedPlugin | null) => Promise<AddResult>;
   /**
-   * Where ADD never ended well and a plugin is not installed, `inForce` takes the place of the configuration that named
-   * it: whatever an administrator mended, the pod could not go otherwise.
+   * Where ADD never ended well and plugins are not installed, or refuse, `inForce` takes the place of the configuration that
+   * they are named by: whatever an administrator mended, the pod could not go otherwise.
    */
   readonly del: (
     network: PodNetwork,
@@ -99,10 +101,17 @@ const attachmentEnv = (network: PodNetwork, netnsPath: string): AttachmentEnv =>
   CNI_ARGS: cniArgsOf(network),
 });
 
+type PluginFailure = Exclude<PluginOutcome, { readonly ok: true }>;
+
 interface Trouble {
   readonly problem: string;
-  readonly missing: boolean;
+  /** Nothing else will come of asking again with the same configuration. */
+  readonly lasting: boolean;
 }
+
+/** A plugin that gave no answer, as it took too long or was killed, may give one the next time. */
+const isLasting = ({ missing, code }: PluginFailure): boolean =>
+  missing || (code !== null && !PASSING_CODES.includes(code));
 
 /** What a row of plugins is started with. */
 interface Row {
@@ -194,7 +203,7 @@ export const createChain = (startPlugin: StartPlugin, callsAt: CallsAt): Chain =
       (plugin) => attachmentRequest(network, plugin, prevResult),
       (outcome, { type }) => {
         if (!outcome.ok && outcome.code !== CODE_CONTAINER_UNKNOWN)
-          troubles.push({ problem: `plugin ${type} ${outcome.message}`, missing: outcome.missing });
+          troubles.push({ problem: `plugin ${type} ${outcome.message}`, lasting: isLasting(outcome) });
       },
     );
     return troubles;
@@ -205,7 +214,7 @@ export const createChain = (startPlugin: StartPlugin, callsAt: CallsAt): Chain =
     if (troubles.length === 0) return;
     const neverAttached = result === null || result === undefined;
     const mended = inForce !== null && !sameJson(inForce, network.confList);
-    if (neverAttached && mended && troubles.every(({ missing }) => missing)) {
+    if (neverAttached && mended && troubles.every(({ lasting }) => lasting)) {
       const others = await tryDel({ ...network, confList: inForce }, null, signal);
       if (others.length === 0) return;
     }
