@@ -22,7 +22,11 @@ const CODE_CONTAINER_UNKNOWN = 3;
 /** "I/O failure" and "try again later": what a plugin does again when it is asked again. */
 const PASSING_CODES: readonly number[] = [5, 11];
 const RUNTIME_KEY_PREFIX = 'cni.dev/';
-const VALID_ATTACHMENTS_KEY = 'cni.dev/valid-attachments';
+/**
+ * What GC is told of: the first is in the library that plugins are made with, and in the specification since; the second is in
+ * the text of version 1.1.0 as it was released. A plugin that finds neither takes it that nothing is valid.
+ */
+const VALID_ATTACHMENTS_KEYS = ['cni.dev/valid-attachments', 'cni.dev/attachments'];
 /** When a pod is made, there is enough to do for all processors at first, and a plugin that is done by then needs no other one ahead. */
 const AHEAD_AFTER_MS = 10;
 
@@ -254,7 +258,7 @@ export const createChain = (startPlugin: StartPlugin, callsAt: CallsAt): Chain =
     if (!isAtLeast(confList.cniVersion, GC_AND_STATUS_SINCE)) return;
     const requestOf = (plugin: CniPluginConf): object => ({
       ...baseRequest(confList, plugin),
-      [VALID_ATTACHMENTS_KEY]: attachments,
+      ...Object.fromEntries(VALID_ATTACHMENTS_KEYS.map((key) => [key, attachments])),
     });
     const problems = await problemsOf(confList, 'GC', requestOf);
     if (problems.length > 0) throw failure('GC', confList.name, null, problems);

@@ -180,6 +180,7 @@ describe('what plugins are told', { timeout: 60_000 }, () => {
       cniVersion: '1.1.0',
       name: 'testnet',
       'cni.dev/valid-attachments': valid,
+      'cni.dev/attachments': valid,
     });
     assert.equal(calls[1].env.CNI_CONTAINERID, undefined);
   });
