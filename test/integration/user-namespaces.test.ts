@@ -35,7 +35,16 @@ describe('pods with users of their own', () => {
   const owner = cleanupAfterAll();
   let node: TestNode;
   before(async () => {
-    const config = '[runtime.handlers.unable]\nbinary_name = "false"\n';
+    const cdi = await tempDir(owner);
+    await writeFile(
+      join(cdi, 'vendor.json'),
+      JSON.stringify({
+        cdiVersion: '0.5.0',
+        kind: 'vendor.com/gpu',
+        devices: [{ name: '0', containerEdits: { deviceNodes: [{ path: '/dev/gpu0', hostPath: '/dev/full' }] } }],
+      }),
+    );
+    const config = `[runtime]\ncdi_spec_dirs = ["${cdi}"]\n[runtime.handlers.unable]\nbinary_name = "false"\n`;
     node = await startNode(owner, { config });
   });
 
@@ -80,6 +89,23 @@ describe('pods with users of their own', () => {
     assert.deepEqual(status?.linux?.namespaces?.options?.usernsOptions, namespaceOptions.usernsOptions);
     assert.match(await shell(containerId, 'cat /sys/class/net/eth0/address'), /^([0-9a-f]{2}:){5}/);
     assert.match(await shell(containerId, 'mknod /dev/disk b 8 0; cat /dev/disk'), /Operation not permitted/);
+  });
+
+  test('have devices by the names that are asked for, and not those that have these names on the node', async () => {
+    const { podSandboxId, containerId } = await run('devices', {
+      devices: [
+        { hostPath: '/dev/zero', containerPath: '/dev/as-zero', permissions: 'rw' },
+        { hostPath: '/dev/null', containerPath: '/dev/kmsg', permissions: 'rw' },
+      ],
+      CDIDevices: [{ name: 'vendor.com/gpu=0' }],
+    });
+    assert.equal(
+      await shell(containerId, 'stat -c %n,%t,%T /dev/as-zero /dev/kmsg /dev/gpu0; head -c 3 /dev/as-zero | wc -c'),
+      '/dev/as-zero,1,5\n/dev/kmsg,1,3\n/dev/gpu0,1,7\n3\n',
+    );
+    assert.equal(await shell(containerId, 'echo x > /dev/kmsg'), '');
+    assert.match(await shell(containerId, 'echo x > /dev/gpu0'), /No space left/);
+    await removePod(node.daemon, podSandboxId);
   });
 
   test('write to their output under any name for it, whoever they run as', async () => {

@@ -25,7 +25,8 @@
  *   11 a limit of processes that an NRI plugin sets takes the place of the one there was; network interfaces and
  *      memory policies that plugins want are refused where the OCI runtime does not know them, and so are CDI devices of
  *      theirs with a class of RDT where there is no resctrl; a change of memory alone takes swap along; less memory and
- *      swap together than memory alone is refused at creation
+ *      swap together than memory alone is refused at creation; devices that a pod with users of its own has by other names
+ *      than the node are mounts
  */
 import type { NodeState } from './state.ts';
 

@@ -18,6 +18,8 @@ export interface SpecSettings
   readonly netDevices?: boolean;
   /** Specs name the devices that every OCI runtime allows by itself; absent: they do not. */
   readonly standardDeviceRules?: boolean;
+  /** In pods with users of their own, devices of other names than the node's are mounts; absent: they are devices. */
+  readonly mountedDevices?: boolean;
   /** A class of RDT that a node without resctrl cannot give is not given, instead of refused. */
   readonly ignoreRdtNotEnabledErrors?: boolean;
   /** A class of block I/O is not given, instead of refused, where no classes are configured. */

@@ -55,6 +55,8 @@ export interface AdjustmentFacts {
   readonly blockIO?: readonly BlockIOFact[] | null;
   /** A limit of processes of which there is one already stands beside it, and not in its place. */
   readonly doublesRlimits?: boolean;
+  /** As in SpecSettings. */
+  readonly mountedDevices?: boolean;
 }
 
 /** Fails with HostLacks or InvalidField, in words that name what of the adjustment can't be. */
@@ -79,7 +81,7 @@ function applied(spec: OciSpec, adjust: ContainerAdjustment, facts: AdjustmentFa
     },
     ...(hooks === undefined ? {} : { hooks: withHooks(spec.hooks, readHooks(hooks)) }),
   };
-  const withCdi = facts.cdi === undefined ? edited : applyCdiEdits(edited, facts.cdi);
+  const withCdi = facts.cdi === undefined ? edited : applyCdiEdits(edited, facts.cdi, facts);
   const { ioPriority, scheduler, ...process } = withCdi.process;
   return {
     ...withCdi,

@@ -15,8 +15,9 @@ export function adjustedSpecOf(state: NodeState, facts: DaemonFacts, container: 
   const built = containerSpecOf(state, facts, container);
   const { adjusted, facts: { cdi, blockIO = null } = {} } = container.nri ?? {};
   if (!built.ok || adjusted === undefined) return built;
-  const doublesRlimits = rulesOf({ facts }) < 11;
-  const known = { node: facts.node, blockIO, doublesRlimits, ...(cdi === undefined ? {} : { cdi }) };
+  const rules = rulesOf({ facts });
+  const byRules = { doublesRlimits: rules < 11, mountedDevices: rules >= 11 };
+  const known = { node: facts.node, blockIO, ...byRules, ...(cdi === undefined ? {} : { cdi }) };
   return withAdjustmentApplied(built.value, adjusted.adjust, known);
 }
 

@@ -31,7 +31,7 @@ import { ociSeccomp, seccompFileOf, seccompProfileOf } from './seccomp.ts';
 import { checkSelinux, pathsToRelabel, taskLabels } from './selinux.ts';
 import { parseSignal } from './signals.ts';
 import { OCI_VERSION, type OciSpec } from '../model/oci.ts';
-import { ociMappings } from './user-namespace.ts';
+import { hasOwnUsers, ociMappings } from './user-namespace.ts';
 
 /** Relative to the bundle. */
 const ROOTFS = 'rootfs';
@@ -118,7 +118,7 @@ export function containerSpec(input: ContainerSpecInput): Result<OciSpec> {
     const spec = baseSpec === undefined ? build(input) : overBaseSpec(baseSpec, build(input));
     const { cdi } = input.facts;
     // A class that an annotation names wins over one that comes with a device.
-    return applyClasses(cdi === undefined ? spec : applyCdiEdits(spec, checkedCdi(cdi, input)), input);
+    return applyClasses(cdi === undefined ? spec : applyCdiEdits(spec, checkedCdi(cdi, input), input.settings), input);
   });
 }
 
@@ -172,11 +172,16 @@ function build(input: ContainerSpecInput): OciSpec {
   const privileged = context?.privileged ?? false;
   const resources = config.linux?.resources;
   const capabilities = containerCapabilities(context?.capabilities, privileged, node, settings.baseSpec?.capabilities);
-  const { devices, rules } = containerDevices(
+  const {
+    devices,
+    rules,
+    mounts: mountedDevices,
+  } = containerDevices(
     config,
     facts.devices,
     privileged ? (settings.privilegedDevices ?? 'given') : 'asked',
     settings,
+    hasOwnUsers(sandboxConfig),
   );
   const { mounts, rootfsPropagation } = containerMounts({
     config,
@@ -207,7 +212,7 @@ function build(input: ContainerSpecInput): OciSpec {
       ...(labels.process === undefined ? {} : { selinuxLabel: labels.process }),
     },
     root: { path: ROOTFS, ...(context?.readonlyRootfs ? { readonly: true } : {}) },
-    mounts,
+    mounts: [...mounts, ...mountedDevices],
     annotations: containerAnnotations(podSandboxId, sandboxConfig, config, settings),
     linux: {
       ...ociMappings(sandboxConfig),

@@ -6,8 +6,9 @@ import type { PrivilegedDevices } from '../model/runtime-handler.ts';
 import type { ContainerConfig } from '../model/cri.ts';
 import type { DeviceFact } from '../model/container-facts.ts';
 import { refuse } from './refuse.ts';
-import type { OciDevice, OciDeviceCgroup } from '../model/oci.ts';
+import type { OciDevice, OciDeviceCgroup, OciMount } from '../model/oci.ts';
 import type { SpecSettings } from '../model/spec-settings.ts';
+import { cleanPath } from './paths.ts';
 
 const ALL_ACCESS = 'rwm';
 
@@ -41,7 +42,22 @@ const standard: readonly OciDeviceCgroup[] = [
 interface GrantedDevice {
   readonly device: OciDevice;
   readonly access: string;
+  /** Its path on the node. */
+  readonly hostPath: string;
 }
+
+/**
+ * In a user namespace no node can be made: OCI runtimes mount that of the node which has the container's name for it. A
+ * device of another name is mounted by this instead.
+ */
+export const mountedDevice = (hostPath: string, path: string): OciMount => ({
+  destination: cleanPath(path),
+  type: 'bind',
+  source: hostPath,
+  options: ['bind'],
+});
+
+export const isRenamed = (hostPath: string, path: string): boolean => cleanPath(hostPath) !== cleanPath(path);
 
 const grant = (fact: DeviceFact, path: string, access: string): GrantedDevice => ({
   device: {
@@ -54,6 +70,7 @@ const grant = (fact: DeviceFact, path: string, access: string): GrantedDevice =>
     gid: fact.gid,
   },
   access,
+  hostPath: fact.path,
 });
 
 function requested(config: ContainerConfig, facts: readonly DeviceFact[]): readonly GrantedDevice[] {
@@ -71,6 +88,8 @@ export const DEV = '/dev';
 
 export interface ContainerDevices {
   readonly devices: readonly OciDevice[];
+  /** In place of devices. */
+  readonly mounts: readonly OciMount[];
   readonly rules: readonly OciDeviceCgroup[];
 }
 
@@ -78,14 +97,16 @@ const rule = ({ device, access }: GrantedDevice): readonly OciDeviceCgroup[] =>
   device.type === 'p' ? [] : [allow(device.type, device.major, device.minor, access)];
 
 /**
- * `nodes` says what the container gets of the node's devices: given, all of them, as a privileged one does.
+ * `nodes` says what the container gets of the node's devices: given, all of them, as a privileged one does. `ownUsers`: it is
+ * in a user namespace.
  * @throws {FailureError} HostLacks when a device that was asked for is not there.
  */
 export function containerDevices(
   config: ContainerConfig,
   facts: readonly DeviceFact[],
   nodes: PrivilegedDevices | 'given',
-  settings: Pick<SpecSettings, 'standardDeviceRules'>,
+  settings: Pick<SpecSettings, 'standardDeviceRules' | 'mountedDevices'>,
+  ownUsers = false,
 ): ContainerDevices {
   const asked = requested(config, facts);
   const hosts =
@@ -93,8 +114,14 @@ export function containerDevices(
       ? facts.filter((fact) => fact.hostPath === DEV).map((fact) => grant(fact, fact.path, ALL_ACCESS))
       : [];
   const byPath = new Map([...hosts, ...asked].map((granted) => [granted.device.path, granted]));
-  const devices = [...byPath.values()].map(({ device }) => device);
-  return { devices, rules: nodes === 'asked' ? [...standardRules(settings), ...asked.flatMap(rule)] : [allowAll] };
+  const isMounted = ({ device: { path }, hostPath }: GrantedDevice): boolean =>
+    ownUsers && settings.mountedDevices === true && isRenamed(hostPath, path);
+  const all = [...byPath.values()];
+  return {
+    devices: all.filter((granted) => !isMounted(granted)).map(({ device }) => device),
+    mounts: all.filter(isMounted).map(({ device, hostPath }) => mountedDevice(hostPath, device.path)),
+    rules: nodes === 'asked' ? [...standardRules(settings), ...asked.flatMap(rule)] : [allowAll],
+  };
 }
 
 /** Of a container that asks for no device. */

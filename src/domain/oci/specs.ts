@@ -40,6 +40,7 @@ const settingsFor = (facts: DaemonFacts, handler: RuntimeHandler): SpecSettings 
   recursiveReadOnlyMounts: handler.recursiveReadOnlyMounts ?? false,
   netDevices: handler.netDevices ?? false,
   standardDeviceRules: rulesOf({ facts }) < 7,
+  mountedDevices: rulesOf({ facts }) >= 11,
 });
 
 function sandboxPaths(facts: DaemonFacts, podSandboxId: string): SandboxPaths {

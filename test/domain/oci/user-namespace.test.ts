@@ -49,6 +49,23 @@ describe('a container of a pod with users of its own', () => {
     assert.ok(!buildContainer().linux.namespaces.some(({ type }) => type === 'user'));
   });
 
+  it('has devices of other names as mounts, and those of the same name, as before rules 11 all, as devices', () => {
+    const config: ContainerConfig = {
+      devices: [{ hostPath: '/dev/zero', containerPath: '/dev/other' }, { hostPath: '/dev/null' }],
+    };
+    const fact = (path: string, minor: number) =>
+      ({ hostPath: path, path, type: 'c', major: 1, minor, fileMode: 0o666, uid: 0, gid: 0 }) as const;
+    const facts: ContainerFacts = { ...rootFacts, devices: [fact('/dev/zero', 5), fact('/dev/null', 3)] };
+    const of = (mountedDevices: boolean, sandboxConfig: PodSandboxConfig) => {
+      const { linux, mounts } = inPod(config, { facts, sandboxConfig, settings: { ...settings, mountedDevices } });
+      const mount = mounts.find(({ destination }) => destination === '/dev/other');
+      return [linux.devices?.map(({ path }) => path), mount?.source, linux.resources.devices?.length];
+    };
+    assert.deepEqual(of(true, pod), [['/dev/null'], '/dev/zero', 3]);
+    for (const plain of [of(false, pod), of(true, podConfig)])
+      assert.deepEqual(plain, [['/dev/other', '/dev/null'], undefined, 3]);
+  });
+
   it('has terminals of group tty if it has the group', () => {
     const options = (length: number) =>
       inPod({}, { sandboxConfig: podOf(length) }).mounts.find(({ type }) => type === 'devpts')?.options ?? [];

@@ -2,6 +2,8 @@
  * Makes the edits of CDI devices to the OCI spec of a container, in the order of the devices: later ones win over earlier
  * ones, and all of them over what the image and CRI say at the same place.
  */
+import type { SpecSettings } from '../../model/spec-settings.ts';
+import { isRenamed, mountedDevice } from '../devices.ts';
 import { cleanPath, pathDepth } from '../paths.ts';
 import type {
   OciDevice,
@@ -38,6 +40,9 @@ const deviceOf = (node: CdiNodeFact, { user }: OciProcess): OciDevice => ({
 
 const ruleOf = ({ type, major, minor, permissions }: CdiNodeFact): readonly OciDeviceCgroup[] =>
   type === 'p' ? [] : [{ allow: true, type, major, minor, access: permissions || ALL_ACCESS }];
+
+const renamed = ({ hostPath, path }: CdiNodeFact): readonly OciMount[] =>
+  hostPath !== undefined && isRenamed(hostPath, path) ? [mountedDevice(hostPath, path)] : [];
 
 const isBind = (options: readonly string[]): boolean => options.includes('bind') || options.includes('rbind');
 
@@ -88,11 +93,19 @@ const each = <T>(
   pick: (edit: CdiEditsFact) => readonly T[] | undefined,
 ): readonly T[] => edits.flatMap((edit) => pick(edit) ?? []);
 
-export function applyCdiEdits(spec: OciSpec, edits: readonly CdiEditsFact[]): OciSpec {
+export function applyCdiEdits(
+  spec: OciSpec,
+  edits: readonly CdiEditsFact[],
+  { mountedDevices = false }: Pick<SpecSettings, 'mountedDevices'>,
+): OciSpec {
   const { process, linux } = spec;
   const nodes = each(edits, ({ deviceNodes }) => deviceNodes);
+  const mountedNodes = mountedDevices && linux.uidMappings !== undefined ? nodes.flatMap(renamed) : [];
+  const mounted = new Set(mountedNodes.map(({ destination }) => destination));
   const devices = new Map(
-    [...(linux.devices ?? []), ...nodes.map((node) => deviceOf(node, process))].map((device) => [device.path, device]),
+    [...(linux.devices ?? []), ...nodes.map((node) => deviceOf(node, process))]
+      .filter(({ path }) => !mounted.has(path))
+      .map((device) => [device.path, device]),
   );
   const gids = each(edits, ({ additionalGids }) => additionalGids).filter((gid) => gid !== 0);
   const netDevices = each(edits, (edit) => edit.netDevices);
@@ -108,7 +121,7 @@ export function applyCdiEdits(spec: OciSpec, edits: readonly CdiEditsFact[]): Oc
         each(edits, ({ env }) => env),
       ),
     },
-    mounts: withMounts(spec.mounts, each(edits, ({ mounts }) => mounts).map(mountOf)),
+    mounts: withMounts(spec.mounts, [...each(edits, ({ mounts }) => mounts).map(mountOf), ...mountedNodes]),
     ...(hooks === undefined ? {} : { hooks: withHooks(spec.hooks, hooks) }),
     linux: {
       ...linux,
