@@ -39,15 +39,16 @@ const factOf = (hostPath: string, path: string, type: DeviceFact['type'], stats:
   gid: Number(stats.gid),
 });
 
-/** null for what vanished meanwhile: devices come and go. */
-const lstatOrNull = (path: string): Promise<BigIntStats | null> =>
-  lstat(path, { bigint: true }).catch((error: unknown) => {
-    if (errorCodeOf(error) === 'ENOENT') return null;
+/** Of what vanished meanwhile: devices come and go, and directories with them. */
+const unlessGone =
+  <T>(otherwise: T) =>
+  (error: unknown): T => {
+    if (errorCodeOf(error) === 'ENOENT') return otherwise;
     throw error;
-  });
+  };
 
 async function walk(hostPath: string, dir: string, depth: number, budget: { entries: number }): Promise<DeviceFact[]> {
-  const names = await readdir(dir);
+  const names = await readdir(dir).catch(unlessGone<string[]>([]));
   budget.entries -= names.length;
   if (budget.entries < 0 || depth > MAX_DEPTH) {
     throw new FailureError(
@@ -60,7 +61,7 @@ async function walk(hostPath: string, dir: string, depth: number, budget: { entr
     // Not joined: what follows the path as it was asked for, be it "/dev/x/", is the device's place below it.
     const path = `${dir}/${name}`;
     if (NOT_WALKED.has(normalize(path))) continue;
-    const stats = await lstatOrNull(path);
+    const stats = await lstat(path, { bigint: true }).catch(unlessGone(null));
     if (stats === null) continue;
     if (stats.isDirectory()) {
       facts.push(...(await walk(hostPath, path, depth + 1, budget)));
