@@ -9,6 +9,7 @@ import { FailureError } from '../../domain/model/errors.ts';
 import { sameJson } from '../../domain/values/json.ts';
 import type { CallsAt } from '../../platform/linux/file-calls.ts';
 import type { AttachmentEnv, CniCommand, PluginOutcome, StartedPlugin, StartPlugin } from './plugin.ts';
+import { missesInVain } from './portmap-check.ts';
 import { type AddResult, parseAddResult } from './result.ts';
 import { cniArgsOf, runtimeConfigOf } from './runtime-config.ts';
 import { CHECK_SINCE, GC_AND_STATUS_SINCE, isAtLeast } from './versions.ts';
@@ -235,7 +236,8 @@ export const createChain = (startPlugin: StartPlugin, callsAt: CallsAt): Chain =
       { command: 'CHECK', attachment },
       (plugin) => attachmentRequest(network, plugin, result),
       (outcome, { type }) => {
-        if (!outcome.ok) throw failure('CHECK', confList.name, network, [`plugin ${type} ${outcome.message}`]);
+        if (outcome.ok || missesInVain(type, outcome.message, result)) return;
+        throw failure('CHECK', confList.name, network, [`plugin ${type} ${outcome.message}`]);
       },
     );
     return true;

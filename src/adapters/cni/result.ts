@@ -77,6 +77,13 @@ const podAddresses = (result: z.output<typeof resultSchema>, ifName: string): st
   return [...new Set(addresses)];
 };
 
+/** Of a result that was read before: every address in it, without prefix length. */
+export const addressesIn = (result: unknown): readonly string[] => {
+  const { ips, ip4, ip6 } = resultSchema.safeParse(result).data ?? {};
+  const all = [...(ips ?? []).map(({ address }) => address), ip4?.ip, ip6?.ip];
+  return all.flatMap((address) => address?.split('/', 1) ?? []);
+};
+
 const parseJson = (text: string): unknown => {
   try {
     return JSON.parse(text);

@@ -74,6 +74,30 @@ describe('attaching pods with the reference plugins', { timeout: 60_000 }, () =>
     assert.deepEqual(await leftOnHost(node), NOTHING);
   });
 
+  it('finds that mapped ports stand while they do, of one family of addresses or both, and tells when they are gone', async (t) => {
+    const node = await makeNode(t);
+    const adapter = node.adapter();
+    await adapter.start();
+    const rulesOfPod = async (command: string): Promise<string[]> =>
+      (await node.onHost(command, '-t', 'nat', '-S')).split('\n').filter((line) => /^-A CNI-DN-.*--dport/.test(line));
+    const ranges = [['10.77.10.0/24'], ['fd00:77:a::/64'], ['10.77.10.0/24', 'fd00:77:a::/64']];
+    for (const [index, range] of ranges.entries()) {
+      const network = podNetwork(bridgeChain(node, range), await node.makePodNetns(), {
+        portMappings: [{ hostPort: 18090 + index, containerPort: 8080 }],
+      });
+      const { result } = await attach(adapter, network);
+      assert.equal(await adapter.check(network, result), true, range.join());
+      const rules = await rulesOfPod('iptables');
+      for (const rule of rules) await node.onHost('iptables', '-t', 'nat', '-D', ...rule.split(' ').slice(1));
+      if (rules.length > 0)
+        assert.match(
+          (await failureOf(adapter.check(network, result))).message,
+          /CHECK of pod .* plugin portmap failed/,
+        );
+      await detach(adapter, network, result);
+    }
+  });
+
   it('lists both families of a dual-stack pod, the preferred one first', async (t) => {
     const node = await makeNode(t);
     const confList = bridgeChain(node, ['fd00:77::/64', '10.77.1.0/24']);
