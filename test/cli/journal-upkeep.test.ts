@@ -188,8 +188,10 @@ describe('journal backup', () => {
     assert.equal(exitStatus, 0, stderr);
     assert.match(stdout, /journal\.db: 1,500 records, every hash is right\n$/);
     assert.equal(existsSync(join(to, 'journal.db.key')), false);
+    assert.equal(statSync(join(to, 'journal.db-wal')).size, 0);
     assert.deepEqual(readdirSync(to).toSorted(), [
       'journal.db',
+      'journal.db-wal',
       'journal.db.checkpoint',
       'journal.db.head',
       'journal.vkey',

@@ -3,7 +3,7 @@
  * what runs unknown to it is told and ended by a command only, and somebody has to acknowledge it.
  */
 import assert from 'node:assert/strict';
-import { copyFile, readdir, rm } from 'node:fs/promises';
+import { copyFile, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { cleanupAfterAll } from '../support/cleanup.ts';
@@ -12,6 +12,7 @@ import { journalPath, recordsOf } from '../support/journal.ts';
 import { processesOf } from '../support/leftovers.ts';
 import { busyboxName, startNode } from '../support/node.ts';
 import { ownPids, removePod, runPod } from '../support/pods.ts';
+import { tempDir } from '../support/temp-dir.ts';
 
 const timeout = 90_000;
 
@@ -89,6 +90,31 @@ describe('a journal that is not all that was written', () => {
     assert.match((await scribe('journal', 'clear-strays', ...places())).text, /nothing that no record explains/);
     const { netns, mounts } = await daemon.leftovers();
     assert.deepEqual([netns, mounts], [[], []]);
+  });
+
+  test('put back from a backup as its help says, behind a daemon that was killed: it is the backup, and doubted', {
+    timeout,
+  }, async () => {
+    const to = join(await tempDir(owner), 'backup');
+    const backedUp = await scribe('journal', 'backup', '--root', daemon.dirs.root, to);
+    assert.equal(backedUp.exitCode, 0, backedUp.text);
+    // The head knows more than the backup from here on, and the log what is in neither.
+    await daemon.stop();
+    await daemon.start();
+    const lost = await runPod(daemon, 'lost', busyboxName, ['sleep', '1000'], { pod: ownPids });
+    await daemon.kill();
+    assert.ok((await stat(`${path}-wal`)).size > 0, 'nothing is left in the log');
+    for (const name of ['journal.db', 'journal.db-wal']) await copyFile(join(to, name), join(daemon.dirs.root, name));
+
+    await daemon.start();
+    assert.doesNotMatch(daemon.log(), /set aside|cannot be folded/);
+    assert.deepEqual((await daemon.cri.runtime.listPodSandbox()).items, []);
+    assert.match((await verify()).text, /every hash is right[^]*doubted until scribe journal acknowledge/);
+    assert.equal((await acknowledge()).exitCode, 0);
+    const verified = await verify();
+    assert.equal(verified.exitCode, 0, verified.text);
+    const cleared = await scribe('journal', 'clear-strays', ...places(), '--yes');
+    assert.match(cleared.text, new RegExp(`cleared: shim ${lost.containerId}|cleared: shim ${lost.podSandboxId}`));
   });
 
   test('deleted: no image content goes before somebody acknowledges it', { timeout }, async () => {

@@ -34,7 +34,7 @@ export const journalBackup = command({
   description: [
     'Copies the journal and the checkpoints beside it into DIR, which is made and must hold no journal, and verifies every hash of the copy. The daemon goes on: no call waits for the copy, and what is recorded meanwhile is not in it.',
     `The copy is a root directory for every command that reads a journal (scribe history --root DIR). ${VKEY_FILE} in it is the public key: scribe verify --root DIR --key DIR/${VKEY_FILE}.`,
-    'To put a journal back: stop the daemon, copy the files of a backup made --with-key over those of the root directory, start it. The journal is doubted then until scribe journal acknowledge, since the node has gone on without it.',
+    'To put a journal back: stop the daemon, copy journal.db and journal.db-wal of a backup over those of the root directory, both of them, start the daemon. The second is empty, and takes the place of what a daemon that was killed had not moved into journal.db yet, which would make one broken journal of two. Leave journal.db.head there as it is: by it the journal is doubted then until scribe journal acknowledge, since the node has gone on without it. Where the root directory itself is gone, copy all files of a backup made --with-key.',
   ],
   operands: { name: 'DIR', count: 1 },
   options,
@@ -65,8 +65,9 @@ export const journalBackup = command({
       onProgress: (records, of) => progress.draw(() => [`verifying ${grouped(records)} of ${counted(of, 'record')}`]),
     });
     progress.clear();
-    // Of a reader that verified it: nothing is in them.
-    for (const suffix of ['-wal', '-shm']) await rm(`${copyPath}${suffix}`, { force: true });
+    // Of a reader that verified it: nothing is in them. An empty log stays, to be put over another that is not.
+    await rm(`${copyPath}-shm`, { force: true });
+    await writeFile(journalFiles(copyPath).wal, '', { mode: 0o600 });
     void io.recordRead?.({ fromSeq: 1, toSeq: report.headSeq });
     const [first] = report.findings;
     if (first !== undefined)
