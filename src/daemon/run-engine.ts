@@ -160,7 +160,9 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
   // The network of the last life is in the journal, so pods need not wait for it to be read again.
   const networkRead = cni.start();
   if (lacksNetwork(state)) await networkRead;
-  networkRead.catch(die('the CNI configuration cannot be watched'));
+  // What is read at the end, or while a start fails, finds nobody to tell: that is no reason of its own.
+  const dieOfNetwork = die('the CNI configuration cannot be watched');
+  networkRead.catch((error: unknown) => (running.isStopped() ? undefined : dieOfNetwork(error)));
   return { engine: running, performers, sessions, credentials, imageUpkeep, served: serving.resolve };
 }
 

@@ -71,6 +71,8 @@ export interface Engine {
   readonly start: (body: BodyOf<'daemon.started'>) => Promise<void>;
   /** Records the end of this life; nothing is taken afterwards. */
   readonly stop: (reason: string) => Promise<void>;
+  /** Nothing is taken any more. */
+  readonly isStopped: () => boolean;
   readonly underWay: () => readonly { readonly id: string; readonly kind: string; readonly sinceMonoNs: bigint }[];
   /** Numbers and appends a record that the journal asked for itself (reads.closed, journal.pruned). */
   readonly recordOwn: RecordOwn;
@@ -196,6 +198,7 @@ export function createEngine(options: EngineOptions): Engine {
     isSettled: () => turns.oldestUnpublishedNs() === null,
     unfinished: turns.unfinished,
     underWay: runner.underWay,
+    isStopped: () => stopped,
     async start(body) {
       const { durable } = submit({ type: 'daemon.started', body }, NODE_STREAM, null, null);
       serving = true;

@@ -1,10 +1,11 @@
 /** A start that fails, at whatever stage, closes what it has opened by then, and says what it failed of. */
 import assert from 'node:assert/strict';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { allSettled, firstError } from '../../src/daemon/closing.ts';
+import { type Daemon, startDaemon } from '../support/daemon.ts';
 import { processesOf } from '../support/leftovers.ts';
 import { netnsOf } from '../support/netns.ts';
 import { startProcess } from '../support/process.ts';
@@ -24,6 +25,11 @@ interface Stage {
   readonly planted?: readonly string[];
   readonly message: RegExp;
 }
+
+const whenNetworkIsRead = async (daemon: Daemon): Promise<void> => {
+  for (const until = Date.now() + WAIT_MS; !daemon.log().includes('is read from') && Date.now() < until; )
+    await sleep(20);
+};
 
 const STAGES: readonly Stage[] = [
   {
@@ -103,6 +109,26 @@ test('a start that fails at any stage leaves no socket, lock, child or thread be
   for (const until = Date.now() + WAIT_MS; (await processesOf(dirs)).length > 0 && Date.now() < until; )
     await sleep(50);
   assert.deepEqual(await processesOf(dirs), []);
+});
+
+test('a start that fails while the network of the last life is read again says what it failed of', async (t) => {
+  const network = (index: number) =>
+    JSON.stringify({ cniVersion: '1.0.0', name: `n${index}`, plugins: [{ type: 'bridge' }] });
+  // It takes its time to read so many.
+  const names = Array.from({ length: 400 }, (_, index) => `${1000 + index}.conflist`);
+  const confLists = Object.fromEntries(names.map((name, index) => [name, network(index)]));
+  const daemon = await startDaemon(t, { confLists });
+  await whenNetworkIsRead(daemon);
+  await daemon.stop();
+  await daemon.configure('[serve]\nsocket_group = "no-such-group"\n');
+  await daemon.launch();
+  assert.equal(await daemon.ended(), 1);
+  assert.match(daemon.log(), /serve\.socket_group "no-such-group" is not in/);
+  assert.doesNotMatch(daemon.log(), /the daemon ends, pods stay/);
+  assert.deepEqual(
+    (await readdir(daemon.dirs.root)).filter((name) => name.startsWith('crash-')),
+    [],
+  );
 });
 
 test('what went wrong first is told, and what could not be closed after it is logged', async () => {
