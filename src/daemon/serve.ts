@@ -24,7 +24,7 @@ import type { CallOptions, Ids } from '../engine/ports.ts';
 import { publishedView } from '../engine/published-view.ts';
 import { createView } from '../projections/view.ts';
 import { claimPlaces } from './claim-places.ts';
-import { firstError } from './closing.ts';
+import { firstError, type Opened } from './closing.ts';
 import type { CrashScene } from './crash-report.ts';
 import { createDie, dieWith } from './fatal-end.ts';
 import { createFindings, reportTo } from './findings.ts';
@@ -71,9 +71,12 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   reportThrownBySubscribers(log, report);
   const notify = createNotify(process.env.NOTIFY_SOCKET, (message) => log.warn(message));
   const clock = createSystemClock();
+  const hangUps = hearHangUps(opened);
 
   const found = await takeOver(config, { opened, findings, report, log });
   goBeforeOthers(config.serve, log);
+  // From here on there is a start in the journal, which is to have its end there too.
+  const signalled = nextSignal(opened);
   // Before the engine goes on from that state.
   const knowsAllPods = found.state.facts !== null && !mayLackRecords(found.state, found.doubts);
   const view = publishedView(createView(copyState(found.state), found.seq));
@@ -98,8 +101,7 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   imageUpkeep.served();
   networkUpkeep.served();
   log.info({ socket: config.serve.socketPath, sinceExecMs: Math.round(performance.now()) }, 'serving');
-  const signalled = nextSignal();
-  process.on('SIGHUP', () => {
+  hangUps.heardBy(() => {
     notify.reloading(clock.monoNs());
     void reload(BY_NOBODY_KNOWN, { signal: 'SIGHUP' }).then(notify.ready);
   });
@@ -130,8 +132,37 @@ const BY_NOBODY_KNOWN: CallOptions = { caller: null, deadlineNs: null };
 
 const systemIds: Ids = { hex64: () => randomBytes(32).toString('hex'), uuid: () => uuid() };
 
-function nextSignal(): Promise<string> {
+/** One that comes before there is anything to reload is kept for it: where nobody hears it, it ends the daemon. */
+function hearHangUps(opened: Opened): { readonly heardBy: (reload: () => void) => void } {
+  let reload: (() => void) | null = null;
+  let missed = false;
+  const hear = (): void => {
+    if (reload === null) missed = true;
+    else reload();
+  };
+  process.on('SIGHUP', hear);
+  opened.defer(() => void process.removeListener('SIGHUP', hear));
+  return {
+    heardBy(given) {
+      reload = given;
+      if (missed) given();
+    },
+  };
+}
+
+const END_SIGNALS = ['SIGTERM', 'SIGINT'] as const;
+
+/** A second one, of either kind, finds nobody who hears it, and ends the daemon at once. */
+function nextSignal(opened: Opened): Promise<string> {
   return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal));
+    const leave = (): void => {
+      for (const signal of END_SIGNALS) process.removeListener(signal, hear);
+    };
+    const hear = (signal: string): void => {
+      leave();
+      resolve(signal);
+    };
+    for (const signal of END_SIGNALS) process.on(signal, hear);
+    opened.defer(leave);
   });
 }

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { codeOf } from '../../scripts/lib/cri-client.ts';
 import { ContainerState } from '../../src/wire/cri/api.ts';
 import { GrpcCode } from '../../src/domain/model/errors.ts';
@@ -54,6 +55,20 @@ describe('ExecSync', () => {
     await there('the command and its children', line, 3);
     gone.abort();
     await cancelled;
+    await there('nothing of the command', line, 0);
+  });
+
+  test('a second signal, also of the other kind, ends a daemon at once that waits for its calls', async () => {
+    const { daemon } = node;
+    const line = sleeper();
+    const lost = assert.rejects(daemon.cri.runtime.execSync({ containerId, cmd: ['sh', '-c', line] }));
+    await there('the command', line, 1);
+    process.kill(daemon.pid(), 'SIGTERM');
+    await eventually('the end', async () => daemon.log().includes('ending; pods stay'), 10_000);
+    process.kill(daemon.pid(), 'SIGINT');
+    assert.equal(await Promise.race([daemon.ended(), sleep(10_000, 'it goes on', { ref: false })]), 'SIGINT');
+    await lost;
+    await daemon.start();
     await there('nothing of the command', line, 0);
   });
 

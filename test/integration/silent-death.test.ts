@@ -5,8 +5,8 @@
  */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { access, mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { access, mkdir, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CrashReport } from '../../src/daemon/crash-report.ts';
@@ -71,6 +71,46 @@ test('a daemon that a signal ended: the next start leaves a report that replay t
   await daemon.start();
   await whenLogged(daemon, 'the daemon before this one: ');
   assert.deepEqual((await reportsOf(daemon)).length, 2);
+});
+
+/** A plugin that never registers, for which a start waits five seconds when it has been recorded. */
+const plantSlowPlugin = async ({ dirs }: Daemon): Promise<string> => {
+  const plugin = join(dirname(dirs.root), 'nri/plugins/10-slow');
+  await mkdir(dirname(plugin), { recursive: true });
+  await writeFile(plugin, '#!/bin/sh\nexec sleep 30\n', { mode: 0o755 });
+  return plugin;
+};
+
+const whenStartIsRecorded = async (daemon: Daemon, starts: number): Promise<void> => {
+  const untilMs = performance.now() + patienceMs;
+  const count = async (): Promise<number> =>
+    (await recordsOf(daemon)).filter(({ type }) => type === 'daemon.started').length;
+  while ((await count()) < starts && performance.now() < untilMs) await sleep(20);
+  assert.doesNotMatch(daemon.log(), /"serving"/);
+};
+
+test('a daemon that is told to end while it starts ends in order, and one that is told to reload starts', async (t) => {
+  const daemon = await startDaemon(t);
+  await daemon.stop();
+  const plugin = await plantSlowPlugin(daemon);
+
+  await daemon.launch();
+  await whenStartIsRecorded(daemon, 2);
+  assert.equal(await daemon.stop(), 0, daemon.log());
+  const last = (await recordsOf(daemon)).at(-1);
+  assert.deepEqual([last?.type, last?.body], ['daemon.stopped', { reason: 'SIGTERM' }]);
+
+  await daemon.launch();
+  await whenStartIsRecorded(daemon, 3);
+  process.kill(daemon.pid(), 'SIGHUP');
+  await whenLogged(daemon, '"serving"');
+  await whenLogged(daemon, 'configuration read again; nothing has changed');
+  await daemon.stop();
+
+  await rm(plugin);
+  await daemon.start();
+  await daemon.stop();
+  assert.deepEqual(await reportsOf(daemon), [], daemon.log());
 });
 
 /** Fills the memory on demand; of Node's options, which have no spaces. */
