@@ -18,7 +18,7 @@ import type { NodeState } from '../domain/model/state.ts';
 import { pluginName } from '../domain/nri/plugins.ts';
 import { nodeFold } from '../engine/node-fold.ts';
 import { foldState } from '../journal/fold.ts';
-import { isUnwritable } from '../journal/errors.ts';
+import { isNewer, isUnwritable } from '../journal/errors.ts';
 import { findingsOf, openReader } from '../journal/open.ts';
 import { workOwed } from '../projections/work-owed.ts';
 import { command } from './command.ts';
@@ -79,6 +79,11 @@ const setAside = async (rootDir: string, path: string): Promise<DoctorResult[]> 
 
 const journalRemedy = 'Run scribe verify: it names every record that is not what was written.';
 
+const remedyFor = (error: unknown): string => {
+  if (isNewer(error)) return 'Use the scribe that wrote it, or a later one.';
+  return isUnwritable(error) ? UNWRITABLE_REMEDY : journalRemedy;
+};
+
 const openJournal = async (rootDir: string): Promise<Journal> => {
   const path = journalOf(rootDir);
   const aside = await setAside(rootDir, path);
@@ -102,9 +107,7 @@ const openJournal = async (rootDir: string): Promise<Journal> => {
       close: () => reader.close(),
     };
   } catch (error) {
-    const broken = noJournal(
-      problem(JOURNAL, (error as Error).message, isUnwritable(error) ? UNWRITABLE_REMEDY : journalRemedy),
-    );
+    const broken = noJournal(problem(JOURNAL, (error as Error).message, remedyFor(error)));
     return { ...broken, results: [...broken.results, ...aside] };
   }
 };

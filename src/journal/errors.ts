@@ -34,3 +34,6 @@ export const errorOf = (thrown: unknown): Error => (thrown instanceof Error ? th
 /** Whether it can be read once it is copied to another place. */
 export const isUnwritable = (thrown: unknown): boolean =>
   thrown instanceof JournalError && thrown.code === 'Unwritable';
+
+/** Whether a later scribe can read it. */
+export const isNewer = (thrown: unknown): boolean => thrown instanceof JournalError && thrown.code === 'NewerSchema';

@@ -10,11 +10,12 @@ import { Worker } from 'node:worker_threads';
 import type { ChainPart, Finding, Stretch } from './chain-check.ts';
 import { connectReader, type Db } from './connect.ts';
 import { GENESIS, HASH_BYTES } from './encoding.ts';
-import { errorOf, isUnwritable } from './errors.ts';
+import { errorOf, isNewer, isUnwritable } from './errors.ts';
 import { journalFiles } from './files.ts';
 import { chainSeqs, type KeptResult, readKept } from './kept-checkpoints.ts';
 import type { KeptElsewhere, SurroundingsReport, SurroundingsTask } from './surroundings-check.ts';
 import { createLanes, type Lanes } from './lanes.ts';
+import { listMigrations, refuseNewer } from './migrate.ts';
 import { TILE_WIDTH } from './merkle.ts';
 import { createReader } from './reader.ts';
 import { readTreeBefore, type TreeBefore, type TreePart } from './tree-check.ts';
@@ -134,6 +135,8 @@ const stretchesOf = (db: Db, headSeq: number): Stretch[] => {
 const planOf = (path: string, against: readonly string[]): Plan => {
   const db = connectReader(path);
   try {
+    // What it is made of is not known here, and would pass for what somebody added.
+    refuseNewer(db, listMigrations());
     const kept = against.map(readKept);
     // Before the head, since what is built later is of records that are not looked at.
     const tree = readTreeBefore(db, path, kept);
@@ -200,14 +203,14 @@ const verifyOn = async (run: RunTask, path: string, options: VerifyOptions): Pro
   };
 };
 
-/** Verifies the journal at `path`. Rejects only when it cannot be read for the place it lies in; damage of any kind is a finding. */
+/** Verifies the journal at `path`. Rejects only when it cannot be read for the place it lies in, or is newer; damage of any kind is a finding. */
 export const verifyJournal = async (path: string, options: VerifyOptions = {}): Promise<VerifyReport> => {
   const threads = startThreads();
   try {
     return await verifyOn(threads.run, path, options);
   } catch (thrown) {
     // That says nothing of the journal, which is not blamed for it.
-    if (isUnwritable(thrown)) throw thrown;
+    if (isUnwritable(thrown) || isNewer(thrown)) throw thrown;
     const finding: Finding = { seq: null, what: `${path} cannot be read: ${errorOf(thrown).message}` };
     return {
       ok: false,

@@ -1,5 +1,6 @@
 /** What commands say, and with which exit status, when what is asked for cannot be: each names what is wrong, and no stack is shown. */
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { copyFile, mkdir, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
@@ -290,6 +291,31 @@ test('a journal on a full disk is said to lie there, and to be no other than was
     );
   const replayed = await scribe(['replay', '--root', disk]);
   assert.equal(replayed.exitStatus, 0, replayed.stderr);
+});
+
+test('a journal of a newer scribe is said to be that, and to be no other than was written', async () => {
+  const newer = join(dir, 'newer');
+  await mkdir(newer);
+  for (const name of ['journal.db', 'journal.db.key', 'journal.db.head'])
+    await copyFile(join(root, name), join(newer, name));
+  tamper(join(newer, 'journal.db'), (db) =>
+    db.exec("CREATE TABLE later (x); INSERT INTO schema SELECT max(version) + 1, 'later.sql', x'00' FROM schema"),
+  );
+  const before = await readFile(join(newer, 'journal.db'));
+  for (const words of [
+    ['history'],
+    ['verify'],
+    ['sql', 'SELECT 1'],
+    ['journal', 'info'],
+    ['journal', 'compact'],
+    ['journal', 'backup', join(dir, 'of-the-newer')],
+  ])
+    await fails([...words, '--root', newer], 1, /^scribe: The journal \S+ has schema \d+ of a newer scribe; .*\.$/m);
+  assert.equal(existsSync(join(dir, 'of-the-newer')), false);
+  const doctor = await scribe(['doctor', '--root', newer, '--json']);
+  const journal = jsonLines<DoctorResult>(doctor.stdout).find(({ check }) => check === 'journal');
+  assert.deepEqual([journal?.status, journal?.remedy], ['problem', 'Use the scribe that wrote it, or a later one.']);
+  assert.deepEqual(await readFile(join(newer, 'journal.db')), before);
 });
 
 test('a bundle that the disk has no room for leaves nothing behind', async (t) => {

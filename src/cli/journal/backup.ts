@@ -6,6 +6,7 @@ import { messageOf } from '../../domain/model/errors.ts';
 import { backUpJournal } from '../../journal/backup.ts';
 import { readSigningKey } from '../../journal/checkpoints.ts';
 import { journalFiles } from '../../journal/files.ts';
+import { openReader } from '../../journal/open.ts';
 import { vkeyIn } from '../../journal/open-tree.ts';
 import { verifyJournal } from '../../journal/verify.ts';
 import { command, failure, misuse } from '../command.ts';
@@ -46,6 +47,7 @@ export const journalBackup = command({
     const path = await readableJournal(await rootOf(values));
     const [dir, from] = [resolve(operand), journalFiles(path)];
     // Before anything is copied that could not be verified, or not be put back.
+    openReader(path).close();
     const vkey = vkeyIn(path);
     if (values['with-key'] === true && readSigningKey(from.key) === null)
       throw failure(`--with-key: ${from.key} is no key that signs.`);
