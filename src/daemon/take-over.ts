@@ -19,6 +19,7 @@ import type { Spawner } from '../platform/spawner/types.ts';
 import type { Config } from '../config/config.ts';
 import { messageOf } from '../domain/model/errors.ts';
 import { namesIn } from '../platform/linux/files.ts';
+import { errorCodeOf } from '../platform/linux/syscalls.ts';
 import type { JournalDoubt } from '../domain/model/notes.ts';
 import type { NodeFacts } from '../domain/model/node-facts.ts';
 import { createDiskGuard, type DiskGuard, type DiskGuardOptions } from '../journal/disk-space.ts';
@@ -87,7 +88,7 @@ export async function takeOver(config: Config, surroundings: Surroundings): Prom
   const doubts = [...folded.doubts, ...(folded.seq === 0 ? await doubtOfNew(rootDir) : [])];
   const traces = { lastSeq: folded.seq, pid: pidLeftIn(pidPath), underWay: callsUnderWay(folded.state) };
   opened.defer(() => rmSync(pidPath, { force: true }));
-  writeFileSync(pidPath, `${process.pid}\n`);
+  writePid(pidPath, report);
 
   const [node, obstacle, dead, pauseRootfs, vault, diskGuard] = await allSettled([
     readHostFacts(),
@@ -129,6 +130,16 @@ export async function takeOver(config: Config, surroundings: Surroundings): Prom
     diskNews,
     spawner,
   };
+}
+
+/** For whoever looks for the daemon; one that nobody finds there is better than none, on a disk that others have filled. */
+function writePid(path: string, report: Report): void {
+  try {
+    writeFileSync(path, `${process.pid}\n`);
+  } catch (error) {
+    if (errorCodeOf(error) !== 'ENOSPC') throw error;
+    report(`${path} does not say which process the daemon is, for its disk is full: make room there.`);
+  }
 }
 
 /** Closed at once when it is closed before it has started: what it waits for may take its time. */

@@ -58,4 +58,20 @@ describe('a disk that fills at once', () => {
     const verified = await daemon.scribe('verify', '--root', root);
     assert.equal(verified.exitCode, 0, verified.stdout + verified.stderr);
   });
+
+  test('C20: under the state directory alone, while the daemon was down: it starts, and pods can be removed', {
+    timeout: 120_000,
+  }, async (t) => {
+    const prepare = ({ state }: { readonly state: string }): Promise<void> => mountSmallDisk(t, state, 16);
+    const { daemon } = await startNode(t, { prepare });
+    const { state } = daemon.dirs;
+    const pod = await runPod(daemon, 'one', busyboxName, ['sleep', '1000']);
+    await daemon.stop();
+    await fillAtOnce(state);
+    await daemon.start();
+    assert.match(daemon.log(), /scribe\.pid does not say which process the daemon is, for its disk is full/);
+    await removePod(daemon, pod.podSandboxId);
+    assert.deepEqual(await daemon.leftovers(), noLeftovers);
+    await rm(join(state, 'others'));
+  });
 });
