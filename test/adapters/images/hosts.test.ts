@@ -103,6 +103,37 @@ describe('registry hosts', () => {
     );
   });
 
+  it('asks the registry itself as a file says that names no server', async (t) => {
+    const { cert } = await certificateTexts(t);
+    const hosts = `
+      ca = "ca.pem"
+      skip_verify = true
+      dial_timeout = "2s"
+      capabilities = ["pull"]
+      header = { x-a = "1" }
+      [host."https://mirror.example"]
+    `;
+    const directory = await configured(t, {
+      'r.example/hosts.toml': hosts,
+      'r.example/ca.pem': cert,
+      'localhost:5000/hosts.toml': 'server = ""\ndial_timeout = "2s"',
+      'localhost:5001/hosts.toml': 'skip_verify = true',
+    });
+    const [mirror, own] = await findEndpoints([directory], 'r.example');
+    assert.deepEqual(mirror?.tls, { ca: [], clientPairs: [], skipVerify: false });
+    assert.deepEqual(own, {
+      host: 'r.example',
+      base: 'https://r.example/v2',
+      capabilities: new Set(['pull', 'resolve', 'push']),
+      headers: { 'x-a': ['1'] },
+      tls: { ca: [cert], clientPairs: [], skipVerify: true },
+      dialTimeoutMs: 2000,
+      namespace: null,
+    });
+    assert.deepEqual(await bases([directory], 'localhost:5000'), ['http://localhost:5000/v2']);
+    assert.deepEqual(await bases([directory], 'localhost:5001'), ['https://localhost:5001/v2']);
+  });
+
   it('finds directories by host, with and without colon, then _default, in the first root that has any', async (t) => {
     const first = await configured(t, {
       'a.example_5000_/hosts.toml': 'server = "https://underscored"',

@@ -121,12 +121,21 @@ const readAs = <T>(schema: z.ZodType<T>, content: unknown): T => {
 /** A server and what is said of it. */
 export type SaidServer = readonly [address: string, words: ServerWords];
 
-/** `server`: null where the file does not name it. Throws an Error that says what is wrong. */
-export const parseHostsFile = (text: string): { hosts: readonly SaidServer[]; server: SaidServer | null } => {
+/** What a hosts.toml says. */
+interface SaidHosts {
+  readonly hosts: readonly SaidServer[];
+  /** The address of the registry itself, where the file has one. */
+  readonly server: string | undefined;
+  /** What is said of that. */
+  readonly own: ServerWords;
+}
+
+/** Throws an Error that says what is wrong. */
+export const parseHostsFile = (text: string): SaidHosts => {
   const table = tableOf(text);
   const { server, host } = readAs(hostsSchema, table);
   const hosts = host.map(([address, content]) => [address, readAs(serverSchema, content)] as const);
-  return { hosts, server: server === undefined ? null : [server, readAs(serverSchema, table)] };
+  return { hosts, server, own: readAs(serverSchema, table) };
 };
 
 /** Of the file and of its servers, in its order. Throws an Error when it is not TOML. */

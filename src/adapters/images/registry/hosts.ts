@@ -159,10 +159,19 @@ const upstream = (registryHost: string, tls: TlsMaterial): Endpoint => {
   };
 };
 
+/** The registry itself, with what a file that names no server says beside its mirrors. It can do everything, as containerd has it. */
+const readUpstream = async (file: ConfigFile, words: ServerWords, registryHost: string): Promise<Endpoint> => {
+  const { ca, client, skip_verify: skipVerify, header: headers, dial_timeout: dialTimeoutMs } = words;
+  const saysTls = ca.length > 0 || client.length > 0 || skipVerify;
+  const plain = upstream(registryHost, saysTls ? await readTls(file, words) : noTls);
+  return { ...plain, headers, dialTimeoutMs: dialTimeoutMs || DIAL_TIMEOUT_MS };
+};
+
 const readHostsFile = async (file: ConfigFile, text: string, registryHost: string): Promise<readonly Endpoint[]> => {
-  const { hosts, server } = await readWords(file.path, ({ parseHostsFile }) => parseHostsFile(text));
+  const { hosts, server, own } = await readWords(file.path, ({ parseHostsFile }) => parseHostsFile(text));
   const mirrors = await Promise.all(hosts.map((host) => readEndpoint(file, host, registryHost)));
-  return [...mirrors, server === null ? upstream(registryHost, noTls) : await readEndpoint(file, server, registryHost)];
+  const last = server ? readEndpoint(file, [server, own], registryHost) : readUpstream(file, own, registryHost);
+  return [...mirrors, await last];
 };
 
 /** Docker's form: *.crt are authorities, *.cert with *.key client certificates. */
