@@ -134,6 +134,21 @@ describe('registry hosts', () => {
     assert.deepEqual(await bases([directory], 'localhost:5001'), ['https://localhost:5001/v2']);
   });
 
+  it("takes capabilities in containerd's words, whatever their case", async (t) => {
+    const hosts = `
+      [host."https://one.example"]
+      capabilities = ["Pull", "Resolve", "referrers"]
+      [host."https://two.example"]
+      capabilities = ["referrers"]
+      [host."https://three.example"]
+      capabilities = []
+    `;
+    const directory = await configured(t, { 'r.example/hosts.toml': hosts });
+    const named = (await findEndpoints([directory], 'r.example')).map(({ capabilities }) => [...capabilities]);
+    const all = ['pull', 'resolve', 'push'];
+    assert.deepEqual(named, [['pull', 'resolve'], [], all, all]);
+  });
+
   it('finds directories by host, with and without colon, then _default, in the first root that has any', async (t) => {
     const first = await configured(t, {
       'a.example_5000_/hosts.toml': 'server = "https://underscored"',

@@ -44,11 +44,15 @@ const textsOf = (key: string) =>
 
 const flagOf = (key: string) => z.boolean(`${key} is neither true nor false`).default(false);
 
+/** What containerd asks a server for besides, and nobody here does. */
+const NOT_ASKED_FOR: ReadonlySet<string> = new Set(['referrers']);
+
 const capabilitiesSchema = textsOf('capabilities').transform((words, context) => {
-  const unknown = words.find((word) => !everything.has(word as HostCapability));
+  const named = new Set(words.map((word) => word.toLowerCase())).difference(NOT_ASKED_FOR);
+  const [unknown] = named.difference(everything);
   if (unknown !== undefined)
     context.addIssue({ code: 'custom', message: `there is no capability ${JSON.stringify(unknown)}` });
-  return words.length === 0 ? everything : new Set(words as readonly HostCapability[]);
+  return words.length === 0 ? everything : (named as ReadonlySet<HostCapability>);
 });
 
 const headerSchema = z.custom<Table>(isTable, 'header is not a table').transform((header, context) => {
