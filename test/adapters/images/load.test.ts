@@ -212,7 +212,9 @@ describe('loading archives', { timeout: 60_000 }, () => {
     await refused([{ path: blobName(sha256('a')), data: 'b' }, ...good], /holds something else/);
     await refused([index], /lacks sha256:/);
     await refused([{ path: 'x', data: 'x' }], /holds no image/);
-    await refused([{ path: 'index.json', data: 'x'.repeat(5 * 1024 * 1024) }], /larger than/);
+    // Before it is read, not when it is parsed.
+    for (const path of ['index.json', 'manifest.json'])
+      await refused([{ path, data: 'x'.repeat(5 * 1024 * 1024) }], /its index is larger than/);
     await refused([{ path: 'manifest.json', data: '[{"Config":"../../etc/passwd","Layers":[]}]' }], /leads out of it/);
     await refused([{ path: 'manifest.json', data: '[{"Config":"missing","Layers":[]}]' }], /has no "missing"/);
     await refused([{ path: 'manifest.json', data: '{}' }], /no list/);
