@@ -18,7 +18,8 @@ export interface Collected {
 }
 
 const MOUNTS_FILE = '/proc/self/mountinfo';
-const LOWER_DIR = new RegExp(`/snapshots/([0-9a-f]+)/${LAYER_DIR}\\b`, 'g');
+/** Shims mount more layers than fit into a page from within their directory, by names without it. */
+const LOWER_DIR = new RegExp(`(?:/snapshots/|[=:])([0-9a-f]+)/${LAYER_DIR}\\b`, 'g');
 
 /** Names of layers that overlayfs has mounted: pods may run that no journal knows any more. */
 const mountedLayers = (mountinfo: string): ReadonlySet<string> =>

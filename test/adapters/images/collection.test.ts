@@ -1,7 +1,7 @@
 /** Collecting what no image needs: all of that, and nothing else, whatever goes on meanwhile. Needs root. */
 import assert from 'node:assert/strict';
 import { mkdir, readdir, utimes, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { before, describe, it } from 'node:test';
 import type { ImageContent } from '../../../src/domain/model/image-content.ts';
 import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
@@ -9,7 +9,7 @@ import { buildImage } from '../../support/images/build.ts';
 import { startFilledRegistry, type TestRegistry } from '../../support/images/registry.ts';
 import { startStore } from '../../support/images/store.ts';
 import { tar } from '../../support/images/tar.ts';
-import { runOk } from '../../support/process.ts';
+import { run, runOk } from '../../support/process.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
 const nothing = { blobs: [], chainIds: [] };
@@ -80,19 +80,31 @@ describe('collecting what no image needs', { timeout: 60_000 }, () => {
     assert.deepEqual([blobs.toSorted(), chainIds], [image.blobs.toSorted(), contentOf(image).chainIds]);
   });
 
-  it('leaves a layer alone that is mounted', async (t) => {
+  it('leaves a layer alone that is mounted, by whatever name', async (t) => {
     const first = await startStore(t);
-    const image = await first.pull(reference);
+    const layers = ['base', 'top'].map((path) => ({ tar: tar([{ path, data: path }]) }));
+    await registry.push('app', 'v2', buildImage(layers));
+    const image = await first.pull(`${registry.host}/app:v2`);
     const directory = await tempDir(t);
     const [upper, work, merged] = ['upper', 'work', 'merged'].map((name) => join(directory, name));
     assert.ok(upper && work && merged);
     for (const path of [upper, work, merged]) await mkdir(path);
-    const options = `lowerdir=${first.layerDirs(image).join(':')},upperdir=${upper},workdir=${work}`;
-    await runOk(['mount', '-t', 'overlay', 'overlay', '-o', options, merged]);
-    onCleanup(t, async () => void (await runOk(['umount', merged])));
+    const lower = first.layerDirs(image).toReversed();
     await first.stop();
     const second = await startStore(t, { root: first.root });
-    assert.deepEqual(await collected(second, nothing, 0), { blobs: image.blobs.length, layers: 0 });
-    assert.deepEqual((await second.adapter.listContent()).chainIds, contentOf(image).chainIds);
+    const snapshots = join(first.root, 'images/snapshots');
+    // The second as shims do where the names of all layers are too many for one mount.
+    const ways = [lower, lower.map((path) => relative(snapshots, path))];
+    const left = [];
+    for (const dirs of ways) {
+      const options = `lowerdir=${dirs.join(':')},upperdir=${upper},workdir=${work}`;
+      await runOk(['env', '-C', snapshots, 'mount', '-t', 'overlay', 'overlay', '-o', options, merged]);
+      const umount = async (): Promise<void> => void (await run(['umount', merged]));
+      onCleanup(t, umount);
+      await collected(second, nothing, 0);
+      await umount();
+      left.push((await second.adapter.listContent()).chainIds.length);
+    }
+    assert.deepEqual(left, [2, 2]);
   });
 });
