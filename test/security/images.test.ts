@@ -3,16 +3,19 @@
  * named after the advisories that its class is known by. Needs root.
  */
 import assert from 'node:assert/strict';
-import { lstat, mkdir, readdir, readFile, symlink, truncate, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat, mkdir, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { before, beforeEach, describe, it } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { fillImageVolume } from '../../src/adapters/bundle/image-volume.ts';
 import { DOCUMENT_BYTES_MAX, parseConfig, parseDocument } from '../../src/adapters/images/documents.ts';
+import { markOpaque } from '../../src/adapters/images/trees/opaque.ts';
+import { copyLooks } from '../../src/adapters/images/trees/undescribed-directories.ts';
 import { imageFileReader } from '../../src/adapters/inspect/image-files.ts';
 import { resolveUser } from '../../src/adapters/inspect/users.ts';
 import type { ContainerFacts, ContainerQuestions } from '../../src/domain/model/container-facts.ts';
-import { cleanupAfterAll } from '../support/cleanup.ts';
+import { readXattr } from '../../src/platform/linux/syscalls.ts';
+import { cleanupAfterAll, onCleanup } from '../support/cleanup.ts';
 import { withReason } from '../support/failures.ts';
 import { buildImage } from '../support/images/build.ts';
 import { type TarMember, tar } from '../support/images/tar.ts';
@@ -161,6 +164,27 @@ describe('layers of an image', { timeout: 60_000 }, () => {
       { path: 'd/canary', data: 'overwritten' },
     ]);
     await unpack([{ path: 'e', flag: '2', linkPath: outside }], [{ path: 'e/canary', data: 'overwritten' }]);
+  });
+
+  it('CVE-2025-47290: nor does a directory that the unpacking process names, whoever speaks for it', async (t) => {
+    const root = await tempDir(t);
+    await mkdir(join(root, 'd'));
+    await symlink(outside, join(root, 'l'));
+    await symlink(outside, join(root, 'd/l'));
+    await mkdir(join(outside, 'below'), { mode: 0o700 });
+    onCleanup(t, () => rm(join(outside, 'below'), { recursive: true }));
+    for (const path of ['l', 'l/below', 'd/l', 'd/l/below', '..', `../${basename(outside)}`, 'd/../l', 'd//', 'no'])
+      for (const touch of [
+        () => markOpaque({ root, opaque: [path] }),
+        () => copyLooks({ root, implied: [path], lowerDirs: [root] }),
+      ])
+        assert.throws(touch, path);
+    for (const path of [outside, join(outside, 'below')]) {
+      assert.equal((await lstat(path)).mode & 0o7777, 0o700);
+      assert.equal(await readXattr(path, 'trusted.overlay.opaque'), null);
+    }
+    markOpaque({ root, opaque: ['', 'd'] });
+    assert.ok(await readXattr(join(root, 'd'), 'trusted.overlay.opaque'));
   });
 
   it('CVE-2021-32760: a hard link or a change of mode reaches no file of the host', async () => {

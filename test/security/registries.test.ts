@@ -107,6 +107,36 @@ describe('registries', { timeout: 60_000 }, () => {
     wasToldNothing(foreign);
   });
 
+  it('CVE-2020-15157: nor is a client certificate shown to another server', async (t) => {
+    const certificates = await makeCertificates(t);
+    const { caPath, keyPath } = certificates;
+    const [registry, other] = [
+      await startFaultServer(t, certificates, true),
+      await startFaultServer(t, certificates, true),
+    ];
+    registry.serve('team/app', 'v1', image);
+    other.serve('team/app', 'v1', image);
+    const directory = await tempDir(t);
+    await mkdir(join(directory, registry.host));
+    const hosts = `server = "${registry.base}"\nca = "${caPath}"\nclient = [["${caPath}", "${keyPath}"]]\n`;
+    await writeFile(join(directory, registry.host, 'hosts.toml'), hosts);
+    const store = await startStore(t, { registryConfigDirs: [directory], limits: { attemptsMax: 1 } });
+    const failedPull = async (): Promise<string> => (await store.failedPull(`${registry.host}/team/app:v1`)).message;
+    registry.intercept(({ path }, response) => {
+      if (path.includes('/blobs/')) response.writeHead(307, { location: `${other.base}${path}` }).end();
+      return path.includes('/blobs/');
+    });
+    assert.match(await failedPull(), /wants one: name it as client/);
+    registry.intercept((_, response) => {
+      response.writeHead(401, { 'www-authenticate': `Bearer realm="${other.base}/token"` }).end();
+      return true;
+    });
+    assert.match(await failedPull(), /wants one: name it as client/);
+    assert.deepEqual(other.requests, []);
+    registry.intercept(() => false);
+    await store.pull(`${registry.host}/team/app:v1`);
+  });
+
   it('CVE-2023-25153: of a document or token without end no more is read than its bound', async (t) => {
     const store = await startStore(t, { limits: { attemptsMax: 1 } });
     const registry = await startFaultServer(t);
