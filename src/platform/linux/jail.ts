@@ -14,8 +14,11 @@ const nativeMknod = native<[Uint8Array, number, number]>(
 const nativeLsetxattr = native<[Uint8Array, string, Uint8Array, number, number]>(
   'int lsetxattr(const void *path, const char *name, const void *value, size_t size, int flags)',
 );
-const nativeLgetxattr = native<[Uint8Array, string, null, number]>(
+const nativeLgetxattr = native<[Uint8Array, string, Uint8Array | null, number]>(
   'long lgetxattr(const void *path, const char *name, void *value, size_t size)',
+);
+const nativeLlistxattr = native<[Uint8Array, Uint8Array, number]>(
+  'long llistxattr(const void *path, void *list, size_t size)',
 );
 const nativeUtimensat = native<[number, Uint8Array, BigInt64Array, number]>(
   'int utimensat(int fd, const void *path, const void *times, int flags)',
@@ -75,6 +78,25 @@ const fillTimes = (seconds: number, nanoseconds: number): BigInt64Array => {
 
 /** Whether `path` (NUL-terminated) itself has the extended attribute, whatever its value. */
 export const hasXattrNow = (path: Uint8Array, name: string): boolean => nativeLgetxattr(path, name, null, 0) >= 0;
+
+/** As much as the kernel takes, of names and of a value. */
+const XATTR_BYTES_MAX = 65_536;
+
+/** The extended attributes of `path` (NUL-terminated) itself that `isWanted`; none where they are unsupported. */
+export const readXattrsNow = (
+  path: Uint8Array,
+  isWanted: (name: string) => boolean,
+): readonly (readonly [string, Buffer])[] => {
+  const found = Buffer.alloc(XATTR_BYTES_MAX);
+  const names = found.toString('utf8', 0, Math.max(0, nativeLlistxattr(path, found, found.length)));
+  return names
+    .split('\0')
+    .filter((name) => name !== '' && isWanted(name))
+    .map((name) => {
+      const length = checked('lgetxattr', name, nativeLgetxattr(path, name, found, found.length));
+      return [name, Buffer.from(found.subarray(0, length))] as const;
+    });
+};
 
 /** Sets access and modification time of `path` (NUL-terminated) itself, never of what it links to. */
 export const setTimesNow = (path: Uint8Array, seconds: number, nanoseconds: number): void => {

@@ -181,6 +181,39 @@ describe('C17: unpacking in a locked-up child', { timeout: 60_000 }, () => {
     assert.equal(await looks('new'), '755 0:0');
   });
 
+  it('gives directories it was not told of the access lists and attributes that they have below', async () => {
+    // user::rwx, user:1234:rwx, group::---, mask::rwx, other::---
+    const entries = [
+      [1, 7, 0xffffffff],
+      [2, 7, 1234],
+      [4, 0, 0xffffffff],
+      [0x10, 7, 0xffffffff],
+      [0x20, 0, 0xffffffff],
+    ] as const;
+    const list = Buffer.alloc(4 + 8 * entries.length);
+    list.writeUInt32LE(2);
+    for (const [index, [tag, permissions, id]] of entries.entries()) {
+      list.writeUInt16LE(tag, 4 + 8 * index);
+      list.writeUInt16LE(permissions, 6 + 8 * index);
+      list.writeUInt32LE(id, 8 + 8 * index);
+    }
+    const acl = 'system.posix_acl_access';
+    const pax = { 'SCHILY.xattr.user.whose': 'the image', [`SCHILY.xattr.${acl}`]: list };
+    const [, layer = ''] = await workshop.unpack(
+      tar([
+        { path: 'shared/', flag: '5', mode: 0o770, gid: 50, pax },
+        { path: 'hidden/', flag: '5', mode: 0o770, pax },
+      ]),
+      tar([{ path: 'shared/file', data: 'x' }, { path: '.wh.hidden' }, { path: 'hidden/file', data: 'x' }]),
+    );
+    const { mode, gid } = await lstat(join(layer, 'shared'));
+    assert.deepEqual([mode & 0o7777, gid], [0o770, 50]);
+    assert.deepEqual(Buffer.from((await readXattr(join(layer, 'shared'), acl)) ?? []), list);
+    assert.equal(Buffer.from((await readXattr(join(layer, 'shared'), 'user.whose')) ?? []).toString(), 'the image');
+    for (const path of ['shared/file', 'hidden', 'hidden/file'])
+      assert.equal(await readXattr(join(layer, path), acl), null, path);
+  });
+
   it('takes the last of several members of one name', async () => {
     const [layer = ''] = await workshop.unpack(
       tar([

@@ -16,7 +16,8 @@ export interface OpaqueRequest {
 const OPAQUE_XATTR = 'trusted.overlay.opaque';
 const OPAQUE_VALUE = Buffer.from('y');
 
-const callPath = (path: Buffer): Buffer => Buffer.concat([path, Buffer.of(0)]);
+/** As a system call takes it. */
+export const callPath = (path: Buffer): Buffer => Buffer.concat([path, Buffer.of(0)]);
 
 export const isOpaque = (path: Buffer): boolean => hasXattrNow(callPath(path), OPAQUE_XATTR);
 

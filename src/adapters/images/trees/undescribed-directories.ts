@@ -1,11 +1,12 @@
 /**
- * Gives directories that a layer has but does not describe the owner, mode and time of the same directory below, as
- * the image's builder saw it; where there is none they stay root's, 0755. The paths come from the unpacking child, so
+ * Gives directories that a layer has but does not describe the owner, mode, access list, attributes and time of the same
+ * directory below, as the image's builder saw it; where there is none they stay root's, 0755. The paths come from the unpacking child, so
  * nothing is done that does not prove to be a directory reached through directories. Runs in the thread for trees.
  */
 import { chmodSync, lchownSync, lstatSync, type Stats, utimesSync } from 'node:fs';
+import { readXattrsNow, writeXattrNow } from '../../../platform/linux/jail.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
-import { isOpaque } from './opaque.ts';
+import { callPath, isOpaque } from './opaque.ts';
 import { inDirectory, nameOf, parentOf, provenDirectories } from './directories-by-path.ts';
 
 export interface LooksRequest {
@@ -60,6 +61,13 @@ const childBelow = (parent: Below, name: string): Below => {
   return directories.length === 0 ? nothing : { directories, looks };
 };
 
+/** Without access lists the mode alone would hold, whose bits for the group are what lists may give at most. */
+const isCopied = (name: string): boolean => name.startsWith('user.') || name.startsWith('system.posix_acl_');
+
+const copyXattrs = (from: Buffer, to: Buffer): void => {
+  for (const [name, value] of readXattrsNow(callPath(from), isCopied)) writeXattrNow(callPath(to), name, value);
+};
+
 /** Throws when a path is no directory of the layer, reached through directories. */
 export const copyLooks = ({ root, implied, lowerDirs }: LooksRequest): void => {
   const find = provenDirectories(root);
@@ -79,9 +87,13 @@ export const copyLooks = ({ root, implied, lowerDirs }: LooksRequest): void => {
 
   for (const path of implied) {
     const own = find(path);
-    const { looks } = belowOf(path);
+    const {
+      looks,
+      directories: [below],
+    } = belowOf(path);
     lchownSync(own, looks.uid, looks.gid);
     chmodSync(own, looks.mode & MODE_MASK);
+    if (below !== undefined) copyXattrs(below, own);
     if (looks.atime !== null && looks.mtime !== null) utimesSync(own, looks.atime, looks.mtime);
   }
 };
