@@ -1,7 +1,9 @@
 /** `scribe bundle`: what a bug report needs, in one file that can be given away. */
-import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { mkdir, rm, stat, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { passing } from '../journal/left-behind.ts';
 import { openReader } from '../journal/open.ts';
 import { messageOf } from '../domain/model/errors.ts';
 import { checkPlace, writeArchive } from './bundle/archive.ts';
@@ -86,10 +88,13 @@ export const bundle = command({
     const name = `scribe-${hostname()}-${new Date().toISOString().replace(/[:.]/g, '')}`;
     const path = resolve(output ?? `${name}.tar.gz`);
     await checkPlace(path);
-    const scratch = await mkdtemp(join(tmpdir(), 'scribe-bundle-'));
+    const scratch = join(tmpdir(), `scribe-bundle-${randomUUID()}`);
+    // What is not whole is no bundle.
+    const { keep } = passing(scratch, path);
     const progress = createProgress(io.stderr);
     try {
       const dir = join(scratch, name);
+      await mkdir(scratch, { mode: DIR_MODE });
       await mkdir(dir, { mode: DIR_MODE });
       const made: Made[] = [];
       for (const part of await partsOf({ root, level, since, until, node })) {
@@ -116,6 +121,7 @@ export const bundle = command({
       return 0;
     } finally {
       await rm(scratch, { recursive: true, force: true });
+      keep();
     }
   },
 });

@@ -29,6 +29,9 @@ const syncFile = (path: string): void => {
   }
 };
 
+/** Where a copy is while it is made. */
+export const unfinishedCopyOf = (copyPath: string): string => `${copyPath}.unfinished`;
+
 /**
  * Copies the journal at `path` to `copyPath`, with the checkpoints beside it, but without the key that signs. The copy
  * has its name only once it is whole and on the disk; there must be nothing at that name.
@@ -39,7 +42,7 @@ export const backUpJournal = async (
   onProgress: (progress: BackupProgress) => void = () => {},
 ): Promise<void> => {
   const [from, to] = [journalFiles(path), journalFiles(copyPath)];
-  const unfinished = `${copyPath}.unfinished`;
+  const unfinished = unfinishedCopyOf(copyPath);
   // Before the records are read: beside the copy they may know fewer records than it has, and never more.
   const [head, note] = [readHeadFile(from.head), readNoteFile(from.note)];
   rmSync(unfinished, { force: true });

@@ -1,10 +1,12 @@
 /**
  * A journal that can be read where it lies, or a copy of it: evidence on a read-only medium cannot (connect.ts).
  */
-import { copyFileSync, constants, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { copyFileSync, constants, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { isUnwritable } from './errors.ts';
+import { passing } from './left-behind.ts';
 import { openReader } from './open.ts';
 
 export interface ReadableCopy {
@@ -14,6 +16,8 @@ export interface ReadableCopy {
   readonly release: () => void;
 }
 
+/** Its owner's alone. */
+const DIR_MODE = 0o700;
 /** What is not in the write-ahead log's index can be told from the log itself, so the index is not copied. */
 const COPIED = ['', '-wal'] as const;
 
@@ -34,9 +38,15 @@ export const readableCopy = (path: string): ReadableCopy => {
 };
 
 const copied = (path: string): ReadableCopy => {
-  const dir = mkdtempSync(join(tmpdir(), 'scribe-journal-'));
-  const release = (): void => rmSync(dir, { recursive: true, force: true });
+  const dir = join(tmpdir(), `scribe-journal-${randomUUID()}`);
+  // Before it is there: a signal may come at any time.
+  const { keep } = passing(dir);
+  const release = (): void => {
+    rmSync(dir, { recursive: true, force: true });
+    keep();
+  };
   try {
+    mkdirSync(dir, { mode: DIR_MODE });
     const copy = join(dir, basename(path));
     for (const end of COPIED)
       if (existsSync(path + end)) copyFileSync(path + end, copy + end, constants.COPYFILE_FICLONE);

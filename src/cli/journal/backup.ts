@@ -3,17 +3,18 @@ import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { messageOf } from '../../domain/model/errors.ts';
-import { backUpJournal } from '../../journal/backup.ts';
+import { backUpJournal, unfinishedCopyOf } from '../../journal/backup.ts';
 import { readSigningKey } from '../../journal/checkpoints.ts';
 import { journalFiles } from '../../journal/files.ts';
+import { passing } from '../../journal/left-behind.ts';
 import { openReader } from '../../journal/open.ts';
 import { vkeyIn } from '../../journal/open-tree.ts';
-import { verifyJournal } from '../../journal/verify.ts';
+import { type VerifyReport, verifyJournal } from '../../journal/verify.ts';
 import { command, failure, misuse } from '../command.ts';
 import { bytes, counted, grouped } from '../format.ts';
 import { write } from '../io.ts';
 import { configOption, journalOf, readableJournal, readsInRoot, rootOf, rootOption } from '../places.ts';
-import { createProgress } from '../progress.ts';
+import { createProgress, type Progress } from '../progress.ts';
 
 const PAGE_BYTES = 4096;
 
@@ -28,6 +29,29 @@ const options = {
 
 /** What checks the copy's signatures when the key is not there. */
 const VKEY_FILE = 'journal.vkey';
+
+interface Copying {
+  readonly path: string;
+  readonly copyPath: string;
+  readonly vkey: string;
+  readonly vkeyPath: string;
+  readonly withKey: boolean | undefined;
+}
+
+const copyVerified = async (
+  { path, copyPath, vkey, vkeyPath, withKey }: Copying,
+  progress: Progress,
+): Promise<VerifyReport> => {
+  await backUpJournal(path, copyPath, ({ pagesDone, pages }) =>
+    progress.draw(() => [`copying ${bytes(pagesDone * PAGE_BYTES)} of ${bytes(pages * PAGE_BYTES)}`]),
+  );
+  await writeFile(vkeyPath, `${vkey}\n`, { mode: 0o600 });
+  if (withKey === true) await copyFile(journalFiles(path).key, journalFiles(copyPath).key);
+  return verifyJournal(copyPath, {
+    key: vkeyPath,
+    onProgress: (records, of) => progress.draw(() => [`verifying ${grouped(records)} of ${counted(of, 'record')}`]),
+  });
+};
 
 export const journalBackup = command({
   name: 'journal backup',
@@ -57,15 +81,14 @@ export const journalBackup = command({
       throw failure(`The directory ${dir} cannot be made: ${messageOf(error)}.`, error);
     });
     const progress = createProgress(io.stderr);
-    await backUpJournal(path, copyPath, ({ pagesDone, pages }) =>
-      progress.draw(() => [`copying ${bytes(pagesDone * PAGE_BYTES)} of ${bytes(pages * PAGE_BYTES)}`]),
-    );
-    await writeFile(resolve(dir, VKEY_FILE), `${vkey}\n`, { mode: 0o600 });
-    if (values['with-key'] === true) await copyFile(from.key, journalFiles(copyPath).key);
-    const report = await verifyJournal(copyPath, {
-      key: resolve(dir, VKEY_FILE),
-      onProgress: (records, of) => progress.draw(() => [`verifying ${grouped(records)} of ${counted(of, 'record')}`]),
-    });
+    const vkeyPath = resolve(dir, VKEY_FILE);
+    const files = Object.values<string>({ ...journalFiles(copyPath) }).filter((file) => !existsSync(file));
+    // A copy that nobody has verified is none yet.
+    const { keep } = passing(unfinishedCopyOf(copyPath), `${unfinishedCopyOf(copyPath)}-journal`, vkeyPath, ...files);
+    const report = await copyVerified(
+      { path, copyPath, vkey, vkeyPath, withKey: values['with-key'] },
+      progress,
+    ).finally(keep);
     progress.clear();
     // Of a reader that verified it: nothing is in them. An empty log stays, to be put over another that is not.
     await rm(`${copyPath}-shm`, { force: true });
