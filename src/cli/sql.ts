@@ -81,10 +81,13 @@ export const sql = command({
     const journalPath = await readableJournal(await rootOf(values));
     const question = operand ?? (await text(io.stdin));
     if (question.trim() === '') throw misuse('QUERY is empty: give it as an argument or on standard input.');
+    const stop = new AbortController();
+    // Nobody else ends the child, which would hold its moment of the journal open for as long as it reckons.
+    io.beforeEnd?.(async () => stop.abort());
     // Its first row names the columns.
     let rows = -1;
     const answer = async function* (): ReturnType<typeof ask> {
-      for await (const row of ask({ journalPath, sql: question, timeLimitMs })) {
+      for await (const row of ask({ journalPath, sql: question, timeLimitMs, signal: stop.signal })) {
         rows += 1;
         yield row;
       }

@@ -1,12 +1,13 @@
 /** What a command made only for itself goes with it when it is stopped in the middle, whichever way. */
 import assert from 'node:assert/strict';
-import { mkdir, readdir, rm, watch } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, watch } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { makeJournal } from '../../scripts/lib/large-journal/make.ts';
-import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
+import { isAlive, type ProcessName, readArguments, readProcessStat } from '../../src/platform/linux/processes.ts';
+import { cleanupAfterAll, onCleanup, type Owner } from '../support/cleanup.ts';
 import { eventually } from '../support/pods.ts';
-import { runOk, startProcess } from '../support/process.ts';
+import { run, runOk, startProcess } from '../support/process.ts';
 import { mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
@@ -61,6 +62,28 @@ test('what a bundle is made from', async (t) => {
     const dir = await tempDir(t);
     const words = ['bundle', '--root', root, '--output', join(dir, 'bundle.tar.gz')];
     await stopped(t, words, [dir, /^scribe-bundle-/], signal);
+  }
+});
+
+const childOf = async (parent: number): Promise<ProcessName | undefined> => {
+  const pids = (await readFile(`/proc/${parent}/task/${parent}/children`, 'utf8')).trim().split(' ').map(Number);
+  for (const pid of pids) {
+    const [stat, args] = [await readProcessStat(pid), await readArguments(pid)];
+    if (stat !== null && args.some((word) => word.endsWith('sql/child.ts')))
+      return { pid, startTicks: stat.startTicks };
+  }
+  return undefined;
+};
+
+test('the process that answers a question in SQL', async (t) => {
+  const endless = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n, calls';
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    const command = await startProcess(t, [process.execPath, program, 'sql', '--root', root, endless]);
+    const { pid, startTicks } = await eventually('it has a child that answers', () => childOf(command.pid));
+    onCleanup(t, async () => void (await run(['kill', '-9', String(pid)])));
+    command.kill(signal);
+    assert.equal(await command.ended, signal);
+    await eventually(`the child is gone, too, by ${signal}`, async () => !(await isAlive({ pid, startTicks })));
   }
 });
 

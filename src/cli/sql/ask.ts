@@ -13,16 +13,19 @@ export interface Question {
   readonly journalPath: string;
   readonly sql: string;
   readonly timeLimitMs: number;
+  /** Ends the child at once. */
+  readonly signal: AbortSignal;
 }
 
 /** 24 days: of longer ones setTimeout makes a millisecond. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /** The names of the columns, then the rows. Throws what SQLite says of the question, or that it took too long. */
-export async function* ask({ journalPath, sql, timeLimitMs }: Question): AsyncGenerator<readonly AnswerCell[]> {
+export async function* ask({ journalPath, sql, timeLimitMs, signal }: Question): AsyncGenerator<readonly AnswerCell[]> {
   const program = fileURLToPath(new URL('./child.ts', import.meta.url));
   const child = spawn(process.execPath, [...process.execArgv, program, journalPath]);
   const ended = once(child, 'close');
+  signal.addEventListener('abort', () => child.kill('SIGKILL'));
   const said = text(child.stderr);
   const time = { isOver: false };
   const timer = setTimeout(
