@@ -6,6 +6,7 @@ import { copyFileSync, constants, existsSync, mkdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { isUnwritable } from './errors.ts';
+import { isCorruption } from './connect.ts';
 import { passing } from './left-behind.ts';
 import { openReader } from './open.ts';
 
@@ -21,6 +22,8 @@ const DIR_MODE = 0o700;
 /** What is not in the write-ahead log's index can be told from the log itself, so the index is not copied. */
 const COPIED = ['', '-wal'] as const;
 
+const asItLies = (path: string): ReadableCopy => ({ path, isCopy: false, release: () => undefined });
+
 /** Throws what opening throws when the journal can't be read for another reason than where it lies. */
 export const readableCopy = (path: string): ReadableCopy => {
   try {
@@ -30,8 +33,10 @@ export const readableCopy = (path: string): ReadableCopy => {
     } finally {
       reader.close();
     }
-    return { path, isCopy: false, release: () => undefined };
+    return asItLies(path);
   } catch (thrown) {
+    // What of a damaged journal can be read, whoever reads it finds out.
+    if (isCorruption(thrown)) return asItLies(path);
     if (!isUnwritable(thrown)) throw thrown;
     return copied(path);
   }

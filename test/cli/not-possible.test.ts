@@ -182,6 +182,32 @@ test('a file that is damaged in the middle: each command says what can be done, 
   assert.equal(ui.isAlive(), true);
 });
 
+test('the page shows what comes before damage that is the end of the records', async (t) => {
+  const path = join(await tempDir(t), 'journal.db');
+  await makeJournal({ path, records: 3_000, seed: 5 });
+  const pageBytes = 4_096;
+  let lastLeaf = 0;
+  tamper(path, (db) => {
+    const leaves = db.prepare<[], number>(
+      "SELECT pageno FROM dbstat WHERE name = 'records' AND pagetype = 'leaf' ORDER BY path DESC LIMIT 1",
+    );
+    lastLeaf = leaves.pluck().get() ?? assert.fail('records has no page');
+  });
+  await using file = await open(path, 'r+');
+  await file.write(Buffer.alloc(pageBytes, 0xff), 0, pageBytes, (lastLeaf - 1) * pageBytes);
+
+  const { value } = await (await serveJournal(t, path)).frames().next();
+  const { unreadable, count, headSeq: newest } = value?.head ?? assert.fail('there is no frame');
+  assert.equal(unreadable.length, 1);
+  const [[first, last] = [0, 0]] = unreadable;
+  assert.deepEqual([last, count], [newest, first - 1]);
+  assert.ok(newest - first < 100, JSON.stringify(unreadable));
+  const ui = await startProcess(t, [process.execPath, program, 'ui', path]);
+  await ui.until(/^http:\/\/127\.0\.0\.1:/m);
+  await ui.until(/^scribe: Not shown, for SQLite cannot read them: records 2,9\d\d to 3,0\d\d\. scribe verify /m);
+  assert.equal(ui.isAlive(), true);
+});
+
 test('a file to replay that is empty, cut short, of something else, or not there', async () => {
   for (const [name, said] of [
     ['empty.db', /empty\.db is empty, and so no journal/],
