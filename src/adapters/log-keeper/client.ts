@@ -14,11 +14,10 @@ import type { Spawner } from '../../platform/spawner/types.ts';
 import { createAttachedPlaces } from './attach-limits.ts';
 import { ConnectionLost } from './connection.ts';
 import { findKeeper, type FoundKeeper } from './launch.ts';
-import { type KeeperRequest, parseIds, servingPath } from './protocol.ts';
+import { type KeeperRequest, parseIds, REQUEST_TIMEOUT_MS, servingPath } from './protocol.ts';
 import type { AttachedBytes, AttachmentEnd } from '../streaming/types.ts';
 import type { KeptOutput, LogKeeper, LogKeeperNews } from './types.ts';
 
-const REQUEST_TIMEOUT_MS = 30_000;
 const BACKOFF: Backoff = { firstMs: 100, lastMs: 5000 };
 /** A keeper that lives no longer than this may be dying of what it is given: the next one is not started at once. */
 const SHORT_LIFE_MS = 2000;

@@ -10,12 +10,14 @@ import { orAfter } from '../../platform/rpc/timeout.ts';
 import { type ContainerOutput, createContainerOutput, type HeldLines } from './container-output.ts';
 import { openUnwrittenOutput, readUnwrittenOutput } from './unwritten-output.ts';
 import { type KeeperName, readBootId, readKeeperState, writeKeeperState } from './keeper-state.ts';
-import { type Greeting, type KeeperRequest, PROTOCOL_VERSION } from './protocol.ts';
+import { type Greeting, type KeeperRequest, PROTOCOL_VERSION, REQUEST_TIMEOUT_MS } from './protocol.ts';
 import type { RecordEncoder } from './records.ts';
 import type { KeptOutput } from './types.ts';
 
 /** How long a slow disk may hold up the end of a keeper. */
 const HANDOVER_TIMEOUT_MS = 2000;
+/** Whoever has a log opened anew, and gets no answer in time, has put the old file back by then. */
+const PUT_BACK_WITHIN_MS = REQUEST_TIMEOUT_MS + 15_000;
 const ATTACH_LACKS = 'nobody can be attached to it';
 
 export interface Keeper {
@@ -103,9 +105,9 @@ const refuseOtherFifos = (before: KeptOutput, { containerId, stdoutFifo, stderrF
     throw new FailureError('WrongState', `The output of container ${containerId} is read from other FIFOs already.`);
 };
 
-/** A daemon that died before it could say that a log was opened anew has its client put the old file back. */
-const rejoinLogs = (outputs: Outputs, report: KeeperOptions['report']): void => {
-  for (const output of outputs.values())
+/** Nobody could say that a log was opened anew, for the daemon had died or its time was up: its client puts the old file back. */
+const rejoinLogs = (outputs: Iterable<ContainerOutput>, report: KeeperOptions['report']): void => {
+  for (const output of outputs)
     output.rejoinLog().catch((error: unknown) => report(`Going on in a log that was replaced: ${messageOf(error)}`));
 };
 
@@ -177,7 +179,9 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
   };
 
   const reopen = async (containerId: string, logPath: string): Promise<void> => {
-    await outputOf(outputs, containerId, "its log can't be opened anew").reopen(logPath);
+    const output = outputOf(outputs, containerId, "its log can't be opened anew");
+    await output.reopen(logPath);
+    setTimeout(() => rejoinLogs([output], report), PUT_BACK_WITHIN_MS).unref();
     trySaveOpen();
   };
 
@@ -185,7 +189,7 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
     switch (request.op) {
       case 'hello':
         if (request.protocol === PROTOCOL_VERSION) adopt();
-        rejoinLogs(outputs, report);
+        rejoinLogs(outputs.values(), report);
         return greet();
       case 'open':
         return open(request, request.isNew);

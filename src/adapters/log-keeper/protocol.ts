@@ -11,6 +11,8 @@ import type { KeptOutput } from './types.ts';
 
 /** Changes when a keeper of another version could misunderstand; it is then replaced. */
 export const PROTOCOL_VERSION = 3;
+/** So long the daemon waits for an answer. */
+export const REQUEST_TIMEOUT_MS = 30_000;
 /** Longest request; three paths fit, even with every character escaped. */
 export const REQUEST_BYTES_MAX = 128 * 1024;
 /** Longest reply: the open containers of a full node, with their paths. */
