@@ -25,6 +25,8 @@ import { DEFAULT_SHARES, NO_LIMIT, runningContainers, type World } from './world
 export interface Ledger {
   /** Sandboxes and containers whose creation was answered with OK and whose removal nobody asked for. */
   readonly created: Map<string, 'sandbox' | 'container'>;
+  /** Those whose removal somebody has asked for. */
+  readonly removalAsked: Set<string>;
   readonly started: Set<string>;
   readonly stopped: Set<string>;
   readonly removed: Set<string>;
@@ -36,6 +38,7 @@ export interface Ledger {
 
 export const createLedger = (): Ledger => ({
   created: new Map(),
+  removalAsked: new Set(),
   started: new Set(),
   stopped: new Set(),
   removed: new Set(),

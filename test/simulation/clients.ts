@@ -11,6 +11,7 @@ import { containerStateOf } from '../../src/domain/model/container-state.ts';
 import type { History } from './history.ts';
 import { PAUSE_IMAGE } from './images.ts';
 import { AMBIGUOUS, NOBODY } from './model/words.ts';
+import { meddle } from './meddling.ts';
 import { askedOf, replyOf } from './seen.ts';
 
 export interface Clients {
@@ -32,6 +33,7 @@ const OWN_USERS_EVERY = 3;
 const FROM_ARCHIVE = 1;
 const OWN_IDS = [{ hostId: 65_536, length: 65_536 }];
 const OWN_USERS = { uids: OWN_IDS, gids: OWN_IDS };
+const SHARED_NAMES = 3;
 const PATIENCE_MS = 4000;
 const LONG_PATIENCE_MS = 60_000;
 const NS_PER_MS = 1_000_000n;
@@ -61,7 +63,12 @@ export function startClients(history: History, count: number): Clients {
   const mayCall = (): Promise<void> | null =>
     history.held === null ? null : new Promise((resolve) => history.held?.push(resolve));
 
-  async function call(asked: CallDraft, patienceMs = PATIENCE_MS): Promise<Answer> {
+  /** `named`: how the daemon is told whom it is about. */
+  async function call(
+    asked: CallDraft,
+    patienceMs = PATIENCE_MS,
+    named: (draft: CallDraft) => CallDraft = (draft) => draft,
+  ): Promise<Answer> {
     await mayCall();
     // Whatever a client was about to do, it does not do it any more.
     if (winding && !cleaning) return null;
@@ -70,6 +77,7 @@ export function startClients(history: History, count: number): Clients {
       const { daemon } = history;
       if (daemon === null || daemon.dead) return void scheduler.after(100, () => resolve(null));
       const modelled = model.called(askedOf(draft), scheduler.nowNs());
+      noteRemoval(draft);
       const abort = new AbortController();
       let over = false;
       const finish = (answer: Answer): void => {
@@ -85,7 +93,7 @@ export function startClients(history: History, count: number): Clients {
         finish(null);
       });
       const deadlineNs = history.dimensions.sessionsLast ? scheduler.nowNs() + BigInt(patienceMs) * NS_PER_MS : null;
-      daemon.engine.call(draft, { caller: null, deadlineNs, signal: abort.signal }).then(
+      daemon.engine.call(named(draft), { caller: null, deadlineNs, signal: abort.signal }).then(
         (reply) => (daemon.dead ? undefined : finish(reply)),
         () => finish(null),
       );
@@ -103,6 +111,13 @@ export function startClients(history: History, count: number): Clients {
   };
   const impatient = (): number => (random.chance(0.2) ? 30 : PATIENCE_MS);
 
+  /** Where others meddle, names are used again, by several at once too. */
+  function podName(): PodSandboxConfig['metadata'] {
+    const number = history.dimensions.clientsMeddle && random.chance(0.5) ? random.below(SHARED_NAMES) : pod;
+    pod += 1;
+    return { name: `pod${number}`, namespace: 'ns', uid: `uid${number + 1}`, attempt: 0 };
+  }
+
   async function runPod(): Promise<void> {
     await call({ method: 'PullImage', image: 'registry.test/app:1', credentials: null }, impatient());
     if (random.chance(0.3)) await call({ method: 'LoadImages' }, impatient());
@@ -113,7 +128,7 @@ export function startClients(history: History, count: number): Clients {
     const network = random.chance(0.15) ? 2 : 0;
     const usernsOptions = pod % OWN_USERS_EVERY === 1 && network === 0 ? { usernsOptions: OWN_USERS } : {};
     const config: PodSandboxConfig = {
-      metadata: { name: `pod${pod++}`, namespace: 'ns', uid: `uid${pod}`, attempt: 0 },
+      metadata: podName(),
       logDirectory: '/logs',
       linux: {
         securityContext: {
@@ -155,7 +170,7 @@ export function startClients(history: History, count: number): Clients {
   }
 
   async function runEmptyPod(config: PodSandboxConfig, runtimeHandler: string): Promise<MadePod | null> {
-    const made = await create({ method: 'RunPodSandbox', config, runtimeHandler }, 'sandbox');
+    const made = await create({ method: 'RunPodSandbox', config, runtimeHandler });
     return made === null ? null : { podSandboxId: made.id ?? '', containerIds: [] };
   }
 
@@ -168,27 +183,24 @@ export function startClients(history: History, count: number): Clients {
       await call({ method: 'PullImage', image, credentials: null });
     const containerConfigs = CHECKPOINT.containers.map((_, index) => containerConfig(index, namespaceOptions));
     const draft = { method: 'RestorePod', config, runtimeHandler, containerConfigs } as const;
-    const made = await create({ ...draft, checkpointPath: CHECKPOINT_PATH }, 'sandbox');
+    const made = await create({ ...draft, checkpointPath: CHECKPOINT_PATH });
     if (made === null) return null;
     const containerIds = Object.values(made.containerIds ?? {});
     const podSandboxId = made.id ?? '';
-    for (const containerId of containerIds) {
-      history.ledger.created.set(containerId, 'container');
-      podOf.set(containerId, podSandboxId);
-    }
+    for (const containerId of containerIds) noteContainer(containerId, podSandboxId);
     return { podSandboxId, containerIds };
   }
 
   /** Creates, repeating the same call as long as it is not answered. */
-  async function create(draft: CallDraft, kind: 'sandbox' | 'container'): Promise<CallResponse | null> {
+  async function create(draft: CallDraft): Promise<CallResponse | null> {
     const repeats = 1 + random.below(3);
     for (let attempt = 0; attempt < repeats; attempt += 1) {
       const calls = random.chance(0.1) ? [call(draft, impatient()), call(draft)] : [call(draft, impatient())];
       for (const answer of await Promise.all(calls)) {
         if (answer === null || !answer.outcome.ok) continue;
         const id = answer.outcome.value.id ?? '';
-        history.ledger.created.set(id, kind);
-        if (draft.method === 'CreateContainer') podOf.set(id, draft.podSandboxId);
+        if (draft.method === 'CreateContainer') noteContainer(id, draft.podSandboxId);
+        else noteCreated(id, 'sandbox');
         return answer.outcome.value;
       }
       await pause(50);
@@ -203,7 +215,7 @@ export function startClients(history: History, count: number): Clients {
   ): Promise<string | null> {
     const fresh = containerConfig(index, namespaceOptions);
     const config = index === FROM_ARCHIVE ? { ...fresh, image: { image: CHECKPOINT_ARCHIVE } } : fresh;
-    const made = await create({ method: 'CreateContainer', podSandboxId, config }, 'container');
+    const made = await create({ method: 'CreateContainer', podSandboxId, config });
     return made === null ? null : await useContainer(podSandboxId, made.id ?? '');
   }
 
@@ -237,7 +249,10 @@ export function startClients(history: History, count: number): Clients {
       const stops = Array.from({ length: 1 + random.below(2) }, () =>
         call({ method: 'StopContainer', containerId, timeoutSeconds: String(random.below(3)) }, impatient()),
       );
-      for (const stopped of await Promise.all(stops)) if (stopped?.outcome.ok) history.ledger.stopped.add(containerId);
+      // What was not started yet, others may still start.
+      const isStarted = !history.dimensions.clientsMeddle || history.ledger.started.has(containerId);
+      for (const stopped of await Promise.all(stops))
+        if (stopped?.outcome.ok && isStarted) history.ledger.stopped.add(containerId);
     }
     return containerId;
   }
@@ -273,23 +288,34 @@ export function startClients(history: History, count: number): Clients {
   }
 
   async function removeContainer(containerId: string): Promise<void> {
-    history.ledger.created.delete(containerId);
     const removed = await call({ method: 'RemoveContainer', containerId }, impatient());
     if (removed?.outcome.ok) history.ledger.removed.add(containerId);
   }
 
   async function removePod(podSandboxId: string): Promise<void> {
-    forgetContainersOf(podSandboxId);
     if (random.chance(0.8)) await call({ method: 'StopPodSandbox', podSandboxId }, impatient());
-    history.ledger.created.delete(podSandboxId);
-    forgetContainersOf(podSandboxId);
     const removed = await call({ method: 'RemovePodSandbox', podSandboxId }, impatient());
     if (removed?.outcome.ok) history.ledger.removed.add(podSandboxId);
   }
 
+  const { created, removalAsked } = history.ledger;
+
   /** Removing a pod removes its containers with it. What a daemon shows of them is not asked: there may be none now. */
-  function forgetContainersOf(podSandboxId: string): void {
-    for (const [id, pod] of podOf) if (pod === podSandboxId) history.ledger.created.delete(id);
+  function noteRemoval(draft: CallDraft): void {
+    if (draft.method !== 'RemoveContainer' && draft.method !== 'RemovePodSandbox') return;
+    const id = 'containerId' in draft ? draft.containerId : draft.podSandboxId;
+    removalAsked.add(id);
+    created.delete(id);
+    for (const [containerId, pod] of podOf) if (pod === id) created.delete(containerId);
+  }
+
+  function noteCreated(id: string, kind: 'sandbox' | 'container'): void {
+    if (!removalAsked.has(id) && !removalAsked.has(podOf.get(id) ?? '')) created.set(id, kind);
+  }
+
+  function noteContainer(id: string, podSandboxId: string): void {
+    podOf.set(id, podSandboxId);
+    noteCreated(id, 'container');
   }
 
   async function client(): Promise<void> {
@@ -326,5 +352,7 @@ export function startClients(history: History, count: number): Clients {
   }
 
   for (let index = 0; index < count; index += 1) void client();
+  if (history.dimensions.clientsMeddle)
+    void meddle(history, { call, create, pause, isOver: () => winding, isAnswered: (id) => podOf.has(id) });
   return { windDown: () => void (winding = true), done: () => cleaned };
 }

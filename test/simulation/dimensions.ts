@@ -28,6 +28,8 @@ const RATES = {
   contentIsDamaged: CHANGES_RATE,
   /** The pid of a process that has ended is another's. */
   pidsAreReused: CHANGES_RATE,
+  /** Others do whatever can be asked for to pods and containers of clients, and names are used again at once: where it is asked for. */
+  clientsMeddle: 0,
   /** NRI plugins are asked, and come and go: where it is asked for. */
   pluginsAreThere: 0,
 } as const;

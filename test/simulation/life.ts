@@ -18,6 +18,7 @@ import { CHECKS, checkAcknowledged, checkRecovered } from './checks.ts';
 import { simulatedEffects } from './effects.ts';
 import type { Kind } from './unresponsive.ts';
 import type { Durable } from './durable.ts';
+import { idOf } from './ids.ts';
 import type { Daemon, History } from './history.ts';
 import { keepHouse } from './house.ts';
 import { startSimulatedNri } from './nri.ts';
@@ -149,7 +150,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
       state,
       perform: watched(plant?.perform?.(real, world) ?? real, world, history.model.signals),
       clock: plant?.clock?.(clock) ?? clock,
-      ids: { hex64: () => String(++nextId).padStart(64, '0'), uuid: () => `call-${++nextId}` },
+      ids: { hex64: () => idOf(++nextId), uuid: () => `call-${++nextId}` },
       boot: 'boot',
       publish: history.guard((records) => {
         if (life.dead) return;

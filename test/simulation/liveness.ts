@@ -116,7 +116,12 @@ function checkSandbox(world: World, state: NodeState, sandbox: PodSandbox): void
   if (goal === 'stop' && !stopped && !isHeldUp) fail(`${name} is not stopped`);
   checkSteps(name, sandbox.steps);
   if (sandbox.checkpoint !== undefined) fail(`${name} is in a checkpoint`);
-  if (!claimed && ![...state.containers.values()].some((one) => one.podSandboxId === id && isClaimed(one)))
+  // Who stopped it knows of it.
+  if (
+    !claimed &&
+    goal === 'run' &&
+    ![...state.containers.values()].some((one) => one.podSandboxId === id && isClaimed(one))
+  )
     fail(`${name} is there and nobody claimed it`);
   const holds = world.shims.get(id)?.tasks.get(id)?.status === 'running';
   if (phase === 'ready' && sandboxer !== 'none' && !holds) fail(`${name} is READY and what holds it does not run`);

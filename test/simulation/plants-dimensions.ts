@@ -50,6 +50,15 @@ export const DIMENSION_PLANTS: readonly Plant[] = [
     }),
   },
   {
+    name: 'who waits for a pod that others stop has no answer',
+    about: ['clientsMeddle'],
+    decide: withEvents((event) =>
+      event.type === 'call.completed' && event.body.failure?.message.includes('was stopped while') === true
+        ? null
+        : event,
+    ),
+  },
+  {
     name: 'an undo that is given up after five failures',
     about: ['failuresLast'],
     decide: withoutEffects((intent, input, { sandboxes, containers }) => {

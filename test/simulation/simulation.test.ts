@@ -62,6 +62,25 @@ test(`${ABOUT_ALL} histories that are about all at once, from seed ${SEED}, keep
   );
 });
 
+/** On nodes of several masters: what these ask for meets what is under way at any moment. */
+const MEDDLED = 300;
+
+test(`${MEDDLED} histories in which others meddle, from seed ${SEED}, keep every promise`, async () => {
+  const { failures } = await runHistories({
+    firstSeed: SEED,
+    count: MEDDLED,
+    threads: 2,
+    about: ['clientsMeddle'],
+  });
+  assert.deepEqual(
+    failures.map(
+      ({ seed, message }) =>
+        `seed ${seed}: ${message}; node scripts/simulate.ts 1 --about clientsMeddle --seed ${seed}`,
+    ),
+    [],
+  );
+});
+
 /** Soon is what makes a clean run mean something: a bug that shows seldom says where the daemon has to die for it. */
 const TRIES = 2000;
 

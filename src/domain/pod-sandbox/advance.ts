@@ -207,6 +207,11 @@ const isClearButKept = (sandbox: PodSandbox): boolean =>
 const isAllClear = (sandbox: PodSandbox): boolean =>
   stepsOf(sandbox).every(({ step }) => isClear(stateOf(sandbox, step)));
 
+const endedMeanwhile = (id: string, how: 'stopped' | 'removed'): Failure => ({
+  reason: 'Cancelled',
+  message: `Pod sandbox ${id} was ${how} while it was being made.`,
+});
+
 function finish(turn: Turn, sandbox: PodSandbox): void {
   const { id } = sandbox;
   const stream = sandboxStream(id);
@@ -218,13 +223,11 @@ function finish(turn: Turn, sandbox: PodSandbox): void {
       emit(turn, stream, { type: 'sandbox.removed', body: {} });
       for (const imageId of imageIdsOfPod(sandbox)) wake(turn, imageStream(imageId));
       answer(turn, stream, ['RemovePodSandbox'], OK);
-      const failure = sandbox.failure ?? {
-        reason: 'Cancelled',
-        message: `Pod sandbox ${id} was removed while it was being made.`,
-      };
-      answer(turn, stream, CREATIONS, refused(failure));
+      answer(turn, stream, CREATIONS, refused(sandbox.failure ?? endedMeanwhile(id, 'removed')));
       return;
     }
+    if (sandbox.goal === 'stop' && rulesOf(turn.state) >= 11)
+      answer(turn, stream, CREATIONS, refused(sandbox.failure ?? endedMeanwhile(id, 'stopped')));
   }
   const undoing = isAnyStep(sandbox, 'undoing') || sandbox.kill === 'sent';
   if (undoing || sandbox.owedFailure === null || !isAnyStep(sandbox, 'owed')) return;

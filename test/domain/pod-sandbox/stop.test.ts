@@ -72,6 +72,23 @@ describe('StopPodSandbox', () => {
       .follows({ records: ['sandbox.stopping'] });
   });
 
+  it('tells who waits for the pod that it was stopped while it was being made (rules 11)', () => {
+    given(runPod(), stopPod)
+      .when(allSucceeds)
+      .follows({
+        records: ['sandbox.stopped'],
+        asks: ['DetachNetwork', 'UnpinNamespaces'],
+        answers: ['StopPodSandbox OK', 'RunPodSandbox Cancelled'],
+      });
+    given(nodeStarts({ ...FACTS, rules: 10 }), runPod(), stopPod)
+      .when(allSucceeds)
+      .follows({
+        records: ['sandbox.stopped'],
+        asks: ['DetachNetwork', 'UnpinNamespaces'],
+        answers: ['StopPodSandbox OK'],
+      });
+  });
+
   it('fails with the words of what could not be undone, goes on with the rest, and tries again', () => {
     given(readyPod, stopPod)
       .when(fails('DetachNetwork', 'CniFailed'), allSucceeds)

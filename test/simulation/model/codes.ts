@@ -86,6 +86,9 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   PullImage: NODE_FAILED,
   LoadImages: NODE_FAILED,
   RemoveImage: [],
+  UpdateRuntimeConfig: [],
+  SetLogLevel: [],
+  AcknowledgeJournal: ['WrongState'],
 };
 
 export const mayFailWith = (method: string, reason: string): boolean =>

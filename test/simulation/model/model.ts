@@ -157,7 +157,8 @@ export function createModel(node: Node, fail: (message: string) => never): Model
     if (reason === 'NotServing' || reason === 'DiskFull') return;
     const isEnding = ENDINGS.includes(method);
     if (isEnding !== ok) fail(`${method} of an id that nobody has was answered with ${reason ?? 'OK'}.`);
-    if (!ok && reason !== 'ContainerNotFound') fail(`${method} of an id that nobody has was answered with ${reason}.`);
+    const notFound = containerId === NOBODY ? 'ContainerNotFound' : 'PodSandboxNotFound';
+    if (!ok && reason !== notFound) fail(`${method} of an id that nobody has was answered with ${reason}.`);
   }
 
   /** A failure of the node, on a node on which nothing has failed and nothing was cut off. */
