@@ -30,6 +30,8 @@ const RATES = {
   pidsAreReused: CHANGES_RATE,
   /** Others do whatever can be asked for to pods and containers of clients, and names are used again at once: where it is asked for. */
   clientsMeddle: 0,
+  /** Some starts find that the journal is not all that was written: where it is asked for. */
+  journalIsDoubted: 0,
   /** NRI plugins are asked, and come and go: where it is asked for. */
   pluginsAreThere: 0,
 } as const;

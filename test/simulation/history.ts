@@ -12,6 +12,7 @@ import { createChanging } from './changing.ts';
 import { startClients } from './clients.ts';
 import { createMemoryDisk, type Disk } from './disk.ts';
 import { type Durable, followDurable } from './durable.ts';
+import { knowJournal } from './doubts.ts';
 import { checkEnd } from './ending.ts';
 import type { House } from './house.ts';
 import { Finding } from './finding.ts';
@@ -74,6 +75,8 @@ export interface History {
   daemon: Daemon | null;
   /** Whose processes had ended when it started. */
   foundDead: readonly string[];
+  /** Streams of what it found half made and nobody has asked for since. */
+  foundHalfMade: Set<string>;
   /** Its housekeeping. */
   house: House | null;
   readonly dimensions: Dimensions;
@@ -122,6 +125,7 @@ function createHistory(random: Random, { seed, target, onSqlite, plant, about }:
     ledger: createLedger(),
     daemon: null,
     foundDead: [],
+    foundHalfMade: new Set(),
     house: null,
     dimensions,
     target,
@@ -189,6 +193,7 @@ async function run(history: History, random: CountedRandom, options: HistoryOpti
 
   await lives.start();
   const comesLate = /ReopenLog|CheckpointPod|EndPod/.test(target);
+  knowJournal(history);
   const clients = startClients(history, size?.clients ?? CLIENTS);
   const planned =
     size?.steps ??

@@ -17,6 +17,7 @@ import { checkChanging, checkDamageNoted, checkImageNames } from './changing-che
 import { CHECKS, checkAcknowledged, checkRecovered } from './checks.ts';
 import { simulatedEffects } from './effects.ts';
 import type { Kind } from './unresponsive.ts';
+import { checkLeftAlone, doubtJournal, halfMadeIn } from './doubts.ts';
 import type { Durable } from './durable.ts';
 import { idOf } from './ids.ts';
 import type { Daemon, History } from './history.ts';
@@ -158,6 +159,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
         durable.sync();
         CHECKS.afterPublish(history, view.state, records);
         checkImageNames(view.state, records);
+        checkLeftAlone(history, view.state, records);
         lookAtChanges(history.model, view.state.containers, records);
         nri?.published(records);
       }),
@@ -189,6 +191,8 @@ export function createLives(history: History, options: LivesOptions): Lives {
     const unpinned = pinsThatShouldBe(state).filter(({ paths }) => !paths.every((path) => world.netns.has(path)));
     const found = [...dead, ...unpinned].map(({ id }) => id);
     history.foundDead = found;
+    history.foundHalfMade = halfMadeIn(state);
+    doubtJournal(history, daemon);
     const deadTasks = plant?.deadTasks?.(found, state, world) ?? found;
     engine.start({ facts: world.changing.facts, rebooted, deadTasks, crash: null }).catch(ended);
     const configure = (number: number): void => {

@@ -27,6 +27,7 @@ export const nodeOf = (world: World): Node => ({
   wasCutOff: (podSandboxId) => (podSandboxId === '' ? world.cutOff.size > 0 : world.cutOff.has(podSandboxId)),
   pluginsSaid: (reason) => [...world.pluginsSaid].some((said) => said === reason),
   hadBugs: () => world.threw,
+  doubtsJournal: () => world.changing.dimensions.journalIsDoubted,
   lackedHandler: (name) => world.changing.lacked.has(name),
   hadMovingTags: () => [...world.changing.given.values()].some(({ size }) => size > 1),
   gave: (reference, imageId) => world.changing.given.get(reference)?.has(imageId) === true,

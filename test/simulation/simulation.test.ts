@@ -62,24 +62,21 @@ test(`${ABOUT_ALL} histories that are about all at once, from seed ${SEED}, keep
   );
 });
 
-/** On nodes of several masters: what these ask for meets what is under way at any moment. */
-const MEDDLED = 300;
+/** Of what is never drawn: nodes of several masters, and journals that were put back. */
+const EACH = 300;
 
-test(`${MEDDLED} histories in which others meddle, from seed ${SEED}, keep every promise`, async () => {
-  const { failures } = await runHistories({
-    firstSeed: SEED,
-    count: MEDDLED,
-    threads: 2,
-    about: ['clientsMeddle'],
+for (const dimension of ['clientsMeddle', 'journalIsDoubted'] as const) {
+  test(`${EACH} histories about ${dimension}, from seed ${SEED}, keep every promise`, async () => {
+    const { failures } = await runHistories({ firstSeed: SEED, count: EACH, threads: 2, about: [dimension] });
+    assert.deepEqual(
+      failures.map(
+        ({ seed, message }) =>
+          `seed ${seed}: ${message}; node scripts/simulate.ts 1 --about ${dimension} --seed ${seed}`,
+      ),
+      [],
+    );
   });
-  assert.deepEqual(
-    failures.map(
-      ({ seed, message }) =>
-        `seed ${seed}: ${message}; node scripts/simulate.ts 1 --about clientsMeddle --seed ${seed}`,
-    ),
-    [],
-  );
-});
+}
 
 /** Soon is what makes a clean run mean something: a bug that shows seldom says where the daemon has to die for it. */
 const TRIES = 2000;

@@ -17,6 +17,7 @@ import { containerStream, type Eviction, imageStream, sandboxStream } from '../m
 import type { Int64 } from '../model/cri.ts';
 import type { Container, ContainerPhase, ContainerRun, StepState } from '../model/state.ts';
 import { askPlugins } from '../deciding/hooks.ts';
+import { isContainerLeftAlone } from '../deciding/left-alone.ts';
 import {
   afterMs,
   answer,
@@ -87,7 +88,10 @@ export function advanceContainer(turn: Turn, containerId: string): void {
 
 function advanceGoal(turn: Turn, container: Container): void {
   if (container.goal !== 'run') return advanceTeardown(turn, container);
-  if (container.phase.kind === 'creating') return advanceCreate(turn, container, container.phase.inspection);
+  if (container.phase.kind === 'creating') {
+    if (!isContainerLeftAlone(turn, container)) advanceCreate(turn, container, container.phase.inspection);
+    return;
+  }
   advanceTask(turn, container);
 }
 

@@ -17,6 +17,7 @@ import { imageIdsOfPod } from '../image/mounted.ts';
 import { awaitsPlugins } from '../deciding/awaited-plugins.ts';
 import { askOnce } from '../deciding/hooks.ts';
 import { askedTogether } from '../deciding/launch.ts';
+import { isPodLeftAlone } from '../deciding/left-alone.ts';
 import { startShimIntent } from '../deciding/shared-shim.ts';
 import { pluginsFor } from '../nri/plugins.ts';
 import { CREATIONS, failPod } from '../deciding/pod-failed.ts';
@@ -60,6 +61,7 @@ export function advancePodSandbox(turn: Turn, podSandboxId: string): void {
 
 function advanceRun(turn: Turn, sandbox: PodSandbox): void {
   if (sandbox.phase !== 'creating') return advanceShim(turn, sandbox);
+  if (isPodLeftAlone(turn, sandbox)) return;
   const stream = sandboxStream(sandbox.id);
   const failure = failureOf(turn.state, sandbox);
   if (failure !== null) {

@@ -2,11 +2,39 @@
 import { describe, it } from 'node:test';
 import { NODE_STREAM } from '../../../src/domain/model/records.ts';
 import { type Happening, given } from '../given.ts';
-import { call } from '../happenings.ts';
+import {
+  allSucceeds,
+  call,
+  createContainer,
+  pauseExits,
+  pulledImage,
+  readyPod,
+  restart,
+  runPodWithPause,
+} from '../happenings.ts';
 
 const acknowledge = call({ method: 'AcknowledgeJournal', reason: 'It was restored from a backup.' });
 const journalIsDoubted: Happening = (tell) =>
   tell({ type: 'journal.doubted', body: { what: 'Its newest records are missing.' }, stream: NODE_STREAM, call: null });
+
+describe('a creation that a doubted journal left alone', () => {
+  it('stays as it is when its shim answers, or the task of its pod ends: it may have succeeded since, and be running', () => {
+    given(pulledImage, readyPod, createContainer(), journalIsDoubted)
+      .when(restart(), allSucceeds)
+      .follows({ asks: ['ReconnectShim'], answers: ['CreateContainer Interrupted'] });
+    given(runPodWithPause, journalIsDoubted, restart()).when(pauseExits).follows({});
+  });
+
+  it('is taken up when somebody knows of the journal', () => {
+    given(pulledImage, readyPod, createContainer(), journalIsDoubted, restart(), allSucceeds)
+      .when(acknowledge)
+      .follows({
+        records: ['journal.acknowledged', 'container.failed'],
+        asks: ['CleanContainer'],
+        answers: ['AcknowledgeJournal OK'],
+      });
+  });
+});
 
 describe('AcknowledgeJournal', () => {
   it('takes the journal for whole from now on', () => {

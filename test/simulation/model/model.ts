@@ -59,6 +59,9 @@ const ENDINGS: readonly string[] = [
   'RemoveImage',
 ];
 
+/** What a doubted journal left half made is undone when it is asked for again. */
+const MAKING: readonly string[] = ['RunPodSandbox', 'RestorePod', 'CreateContainer'];
+
 /** Failures of the daemon itself, of a configuration that it could not take in, and of what a start passed over. */
 const AFTER_BUGS: readonly string[] = ['Bug', 'NetworkNotReady', 'Interrupted'];
 
@@ -130,6 +133,7 @@ export function createModel(node: Node, fail: (message: string) => never): Model
   function replied(call: Call, reply: Reply): void {
     const { method } = call.asked;
     if (node.hadBugs() && AFTER_BUGS.includes(reply.reason ?? '')) return;
+    if (node.doubtsJournal() && reply.reason === 'Interrupted' && MAKING.includes(method)) return;
     checkNobody(call.asked, reply);
     if (reply.ok) return checkSuccess(call, reply);
     const reason = reply.reason ?? '';

@@ -75,6 +75,8 @@ export interface Node {
   readonly pluginsSaid: (reason: string) => boolean;
   /** The daemon met a bug of its own. */
   readonly hadBugs: () => boolean;
+  /** Some start found that the journal is not all that was written. */
+  readonly doubtsJournal: () => boolean;
   /** Some start did not have this runtime handler. */
   readonly lackedHandler: (name: string) => boolean;
   /** Some tag has named two images. */
