@@ -10,6 +10,8 @@ import { createDirectoryWatch } from './watch.ts';
 const QUIET_MS = 100;
 /** A directory that is never quiet is read this long after its first change. */
 const QUIET_WAIT_MAX_MS = 1000;
+/** A directory that cannot be watched is read this often: every user has so many inotify instances, and pods use root's up, too. */
+const UNWATCHED_EVERY_MS = 10_000;
 
 export interface CniLog {
   readonly info: (fields: object, message: string) => void;
@@ -25,7 +27,9 @@ export interface NetworkWatchOptions {
   readonly maxConfFiles: number;
   readonly observe: Observe;
   readonly log: CniLog;
-  /** Told why the directory cannot be watched any longer. */
+  /** Absent: every ten seconds. */
+  readonly unwatchedEveryMs?: number;
+  /** Told why what the directory says cannot be observed any longer. */
   readonly fail: (error: Error) => void;
 }
 
@@ -38,6 +42,7 @@ export interface NetworkWatch {
 
 export const createNetworkWatch = (options: NetworkWatchOptions): NetworkWatch => {
   const { confDir, handler, networkName, maxConfFiles, observe, log, fail } = options;
+  const { unwatchedEveryMs = UNWATCHED_EVERY_MS } = options;
   const said = { confDir, ...(handler === undefined ? {} : { handler }) };
   let closed = false;
   let current: LoadedConfDir = { network: null, problem: `${confDir} was not read yet`, skipped: [] };
@@ -45,8 +50,30 @@ export const createNetworkWatch = (options: NetworkWatchOptions): NetworkWatch =
   let reloading: Promise<void> = Promise.resolve();
   let timer: NodeJS.Timeout | null = null;
   let firstChangeMs = 0;
+  let lookTimer: NodeJS.Timeout | null = null;
+  let isUnwatched = false;
 
-  const watch = createDirectoryWatch({ onChange: () => scheduleReload(), onFailure: fail });
+  const watch = createDirectoryWatch({ onChange: () => scheduleReload(), onFailure: (error) => lookLater(error) });
+
+  const lookLater = ({ message }: Error): void => {
+    if (closed) return;
+    if (!isUnwatched) {
+      const remedy = 'raise fs.inotify.max_user_instances and fs.inotify.max_user_watches';
+      const text = `${confDir} cannot be watched (${message}), so it is read every ${unwatchedEveryMs / 1000} s: ${remedy}`;
+      log.warn(said, text);
+    }
+    isUnwatched = true;
+    lookTimer ??= setTimeout(() => {
+      lookTimer = null;
+      queueReload().catch(fail);
+    }, unwatchedEveryMs);
+  };
+
+  const noteWatched = (): void => {
+    if (!isUnwatched || lookTimer !== null) return;
+    isUnwatched = false;
+    log.info(said, `${confDir} is watched again`);
+  };
 
   const pathsOf = (loaded: LoadedConfDir): readonly string[] =>
     loaded.network === null ? [confDir] : [confDir, pluginDirectory(confDir, loaded.network.confList.name)];
@@ -62,6 +89,7 @@ export const createNetworkWatch = (options: NetworkWatchOptions): NetworkWatch =
 
   const reload = async (): Promise<void> => {
     const loaded = await readWatched();
+    noteWatched();
     current = loaded;
     const confList = loaded.network?.confList ?? null;
     const text = JSON.stringify([confList, loaded.problem]);
@@ -101,6 +129,7 @@ export const createNetworkWatch = (options: NetworkWatchOptions): NetworkWatch =
     close: () => {
       closed = true;
       if (timer !== null) clearTimeout(timer);
+      if (lookTimer !== null) clearTimeout(lookTimer);
       watch.close();
     },
   };

@@ -47,7 +47,7 @@ const identityOf = async (path: string): Promise<string | null> => {
   }
 };
 
-/** `onFailure` is called when the kernel refuses to watch: from then on changes may go unseen. */
+/** `onFailure` is called when the kernel refuses to watch a path: its changes go unseen until a later call can. */
 export const createDirectoryWatch = ({
   onChange,
   onFailure,
@@ -78,7 +78,11 @@ export const createDirectoryWatch = ({
       const itself = name === basename(path);
       if (entry.names === null || itself || (typeof name === 'string' && entry.names.has(name))) onChange();
     });
-    watcher.on('error', onFailure);
+    watcher.on('error', (error) => {
+      // To be watched anew by the next call.
+      forget(path);
+      onFailure(error);
+    });
     watched.set(path, entry);
   };
 
