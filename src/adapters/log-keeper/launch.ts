@@ -3,7 +3,7 @@
  * directory (it holds the journal's lock): that is why at most one keeper is ever in charge of it.
  */
 import { randomBytes } from 'node:crypto';
-import { watch } from 'node:fs';
+import { type FSWatcher, watch } from 'node:fs';
 import { access, mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -80,16 +80,33 @@ const readState = async ({ dir, report }: KeeperDirectory): Promise<KeeperState>
   return text === null ? NO_STATE : parseKeeperState(text, await readBootId(), report);
 };
 
+/** Where the kernel has no inotify instance or watch left to tell by, as pods can use up those of root. */
+const LOOK_EVERY_MS = 20;
+
 /** Resolves when the file at `path` appears in the directory; the kernel tells. */
 const appearance = (dir: string, path: string): { readonly appeared: Promise<void>; readonly stop: () => void } => {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const { promise, resolve } = Promise.withResolvers<void>();
   const look = (): void => {
     access(path).then(resolve, () => undefined);
   };
-  const watcher = watch(dir, look);
-  watcher.on('error', reject);
+  let watcher: FSWatcher | null = null;
+  let timer: NodeJS.Timeout | undefined;
+  const lookOften = (): void => {
+    timer ??= setInterval(look, LOOK_EVERY_MS);
+  };
+  try {
+    watcher = watch(dir, look).on('error', lookOften);
+  } catch {
+    lookOften();
+  }
   look();
-  return { appeared: promise, stop: () => watcher.close() };
+  return {
+    appeared: promise,
+    stop: () => {
+      watcher?.close();
+      clearInterval(timer);
+    },
+  };
 };
 
 const removeOldSockets = async (dir: string): Promise<void> => {
