@@ -248,6 +248,14 @@ describe('registries that are wrong', { timeout: 60_000 }, () => {
     await wrongly(t, forManifest(Buffer.alloc(5 * 1024 * 1024, ' ')), /larger than 4194304 bytes/);
   });
 
+  it('about the config, which says what is run', async (t) => {
+    const asked = `/blobs/${sha256(image.config)}`;
+    const said = JSON.parse(image.config.toString()) as object;
+    const other = JSON.stringify({ ...said, config: { Entrypoint: ['/of/somebody/else'] } });
+    const lie: Interceptor = ({ path }, response) => path.endsWith(asked) && Boolean(response.end(other));
+    await wrongly(t, lie, /Could not get config .* sent content with digest/);
+  });
+
   it('about the digest of a tag', async (t) => {
     const noHead: Interceptor = ({ method }, response) => {
       if (method !== 'HEAD') return false;
