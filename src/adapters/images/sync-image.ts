@@ -2,7 +2,9 @@
  * Performs SyncImage: everything that an image needs is on the disk for good when it has ended. What a new boot has doubted
  * is hashed and unpacked anew first. In the background, and after what is being fetched: nobody waits for it.
  */
+import type { ImageLayer } from '../../domain/model/image-content.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
+import { settleAll } from '../../platform/linux/settle-all.ts';
 import type { FetchTurns } from './fetch-or-collect.ts';
 import type { ImageLayout } from './layout.ts';
 import { lookAtContent, markOnDisk } from './on-disk.ts';
@@ -24,11 +26,18 @@ export const createSyncImage =
     const restore = async (): Promise<void> => {
       await jobs.restoreBlobs(blobs, signal);
       const chainIds = layers.map(({ chainId }) => chainId);
-      await Promise.all(
-        layers.map((layer, index) =>
-          unpacker.unpack({ layer, below: chainIds.slice(0, index), whole: null }, signal, () => undefined),
-        ),
-      );
+      const failed = new AbortController();
+      const either = AbortSignal.any([signal, failed.signal]);
+      const unpack = async (layer: ImageLayer, index: number): Promise<void> => {
+        try {
+          await unpacker.unpack({ layer, below: chainIds.slice(0, index), whole: null }, either, () => undefined);
+        } catch (error) {
+          // Those above it would wait for it, and keep what they have on the disk.
+          failed.abort(error);
+          throw error;
+        }
+      };
+      await settleAll(layers.map(unpack));
     };
     if ((await lookAtContent(layout, content)).isMissing) await turns.fetch(restore, () => []);
     await turns.whenIdle(signal);

@@ -80,6 +80,23 @@ describe('a node that ended before its disk had what was pulled', () => {
     assert.equal((await lookAtContent(imageLayout(again.root), image)).unmarked.length, 0);
   });
 
+  it('leaves nothing of a layer above one that cannot be unpacked', async (t) => {
+    const { store, image } = await pulled(t);
+    const again = await startAgain(t, store, 'second');
+    const [bottom, ...above] = image.layers;
+    assert.ok(bottom !== undefined && above.length > 0);
+    const layers = [{ ...bottom, diffId: `sha256:${'0'.repeat(64)}` }, ...above];
+    assert.match((await failureOf(sync(again, { ...image, layers }))).message, /the image's config names/);
+    const names = await readdir(imageLayout(store.root).unpack);
+    assert.deepEqual(
+      names.filter((name) => !name.startsWith('process-')),
+      [],
+    );
+    // It is as it should be again.
+    await sync(again, image);
+    await checkWhole(again, image);
+  });
+
   it('keeps what was synced, over any number of boots', async (t) => {
     const { store, image } = await pulled(t);
     await sync(store, image);
