@@ -256,6 +256,18 @@ describe('registries that are wrong', { timeout: 60_000 }, () => {
     await wrongly(t, lie, /Could not get config .* sent content with digest/);
   });
 
+  it('about where to go, again and again', async (t) => {
+    let redirects = 0;
+    const again: Interceptor = ({ path }, response) => {
+      redirects += 1;
+      // A server that is followed without end is let go, so that the test ends.
+      if (redirects > 1000) return false;
+      response.writeHead(307, { location: path }).end();
+      return true;
+    };
+    await wrongly(t, again, /redirects more than 10 times/);
+  });
+
   it('about the digest of a tag', async (t) => {
     const noHead: Interceptor = ({ method }, response) => {
       if (method !== 'HEAD') return false;

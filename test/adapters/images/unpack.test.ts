@@ -4,8 +4,10 @@ import { lstat, mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/pr
 import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { chainIdsOf } from '../../../src/adapters/images/chain-ids.ts';
 import { listXattrs, readXattr, writeXattr } from '../../../src/platform/linux/syscalls.ts';
 import { cleanupAfterAll } from '../../support/cleanup.ts';
+import { sha256 } from '../../support/images/build.ts';
 import { tar } from '../../support/images/tar.ts';
 import { startWorkshop, type Workshop } from '../../support/images/unpacking.ts';
 import { runOk } from '../../support/process.ts';
@@ -212,6 +214,22 @@ describe('C17: unpacking in a locked-up child', { timeout: 60_000 }, () => {
     assert.equal(Buffer.from((await readXattr(join(layer, 'shared'), 'user.whose')) ?? []).toString(), 'the image');
     for (const path of ['shared/file', 'hidden', 'hidden/file'])
       assert.equal(await readXattr(join(layer, path), acl), null, path);
+  });
+
+  it('takes layers away, all or none, but not while somebody counts on one of them', async () => {
+    const { unpacker, unpack } = workshop;
+    const layers = ['lower', 'upper'].map((data) => tar([{ path: 'held', data }]));
+    const digests = layers.map(sha256);
+    const chainIds = chainIdsOf(digests);
+    const directories = await unpack(...layers);
+    const [, digest = ''] = digests;
+    const [, chainId = ''] = chainIds;
+    const release = unpacker.hold([{ digest, diffId: digest, chainId, sizeBytes: 1 }]);
+    assert.equal(await unpacker.takeAway(chainIds), null);
+    await Promise.all(directories.map((path) => lstat(path)));
+    release();
+    assert.equal((await unpacker.takeAway(chainIds))?.length, 2);
+    for (const path of directories) await assert.rejects(lstat(path), { code: 'ENOENT' });
   });
 
   it('takes the last of several members of one name', async () => {
