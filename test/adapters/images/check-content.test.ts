@@ -1,7 +1,7 @@
 /** Checking that blobs are what they were: damage is found and mended by the next pull, at a bounded rate. Needs root. */
 import assert from 'node:assert/strict';
 import { readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { startImageUpkeep } from '../../../src/daemon/image-upkeep.ts';
@@ -44,6 +44,19 @@ describe('the content of images', { timeout: 60_000 }, () => {
     for (const digest of [image.manifestDigest, image.id]) await writeFile(blobOf(store.root, digest), '{}');
     assert.deepEqual(await store.pull(`${server.host}/app:v1`), image);
     assert.deepEqual(await store.adapter.checkContent(100 * MIB, signal), []);
+  });
+
+  it('is not blamed on an image whose layer the disk has damaged before it was unpacked: that is fetched anew', async (t) => {
+    const server = await serving(t);
+    const store = await startStore(t);
+    const image = await store.pull(`${server.host}/app:v1`);
+    const bytes = await readFile(blobOf(store.root, layerDigest));
+    await writeFile(blobOf(store.root, layerDigest), bytes.fill(7, 20, 60));
+    for (const directory of store.layerDirs(image)) await rm(dirname(directory), { recursive: true });
+    server.requests.length = 0;
+    assert.deepEqual(await store.pull(`${server.host}/app:v1`), image);
+    assert.ok((await readFile(blobOf(store.root, layerDigest))).equals(layerBytes));
+    assert.equal(server.requests.filter(({ path }) => path.endsWith(layerDigest)).length, 1);
   });
 
   it('is read no faster than allowed, and not at all once that is called off', async (t) => {

@@ -1,5 +1,5 @@
 /**
- * Reads all blobs again to see whether they still are what their digests say, in the pulling thread and no faster than
+ * Reads blobs again to see whether they still are what their digests say, in the pulling thread and no faster than
  * it is told, so that a disk that also serves containers hardly notices. Says which are damaged; removes nothing.
  */
 import { createHash } from 'node:crypto';
@@ -42,18 +42,23 @@ const isDamaged = async (
   }
 };
 
-/** Digests of the damaged blobs. Rejects with the signal's reason. */
-export const findDamagedBlobs = async (
-  layout: ImageLayout,
-  bytesPerSecond: number,
-  signal: AbortSignal,
-): Promise<readonly string[]> => {
+const allDigests = async (layout: ImageLayout): Promise<readonly string[]> => {
   const names = await readdir(layout.blobs).catch((error: unknown) => {
     if (errorCodeOf(error) === 'ENOENT') return [];
     throw error;
   });
+  return names.map(digestOfHex).filter(isDigest);
+};
+
+/** Digests of the damaged ones of these blobs, or of all. Rejects with the signal's reason. */
+export const findDamagedBlobs = async (
+  layout: ImageLayout,
+  digests: readonly string[] | null,
+  bytesPerSecond: number,
+  signal: AbortSignal,
+): Promise<readonly string[]> => {
   const damaged: string[] = [];
-  for (const digest of names.map(digestOfHex).filter(isDigest)) {
+  for (const digest of digests ?? (await allDigests(layout))) {
     if (await isDamaged(blobPath(layout, digest), digest, bytesPerSecond, signal)) damaged.push(digest);
   }
   return damaged;

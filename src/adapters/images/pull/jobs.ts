@@ -115,16 +115,12 @@ const createLayerWork = (unpacker: Unpacker, onProgress: (progress: PullProgress
   };
 };
 
-export const createPullJobs = (
-  options: PullThreadOptions,
-  unpacker: Unpacker,
-  onProgress: (progress: PullProgress) => void,
-): PullJobs => {
+/** Runs jobs in the thread, and has unpacked what they bring. */
+const createRunner = (options: PullThreadOptions, unpacker: Unpacker, onProgress: (progress: PullProgress) => void) => {
   const jobs = new Map<number, Job>();
   const pending = createPendingReplies<Finished>();
   const layerWork = createLayerWork(unpacker, onProgress);
   let lastJob = 0;
-  let { registryConfigDirs } = options;
 
   const take = (message: FromPullThread): void => {
     const job = jobs.get(message.job);
@@ -157,11 +153,15 @@ export const createPullJobs = (
     onFailure: ({ message }) => pending.failAll(broken(`The thread that pulls images broke: ${message}.`)),
   });
 
-  const run = async (label: string, signal: AbortSignal, messageOf: (job: number) => JobMessage): Promise<Finished> => {
+  const run = async (
+    label: string,
+    signal: AbortSignal,
+    messageOf: (job: number) => JobMessage,
+    job = newJob(label),
+  ): Promise<Finished> => {
     signal.throwIfAborted();
     lastJob += 1;
     const id = lastJob;
-    const job = newJob(label);
     jobs.set(id, job);
     const reply = pending.wait(id);
     const cancel = (): void => job.abort.abort(new FailureError('Cancelled', `The pull of ${label} was cancelled.`));
@@ -190,12 +190,55 @@ export const createPullJobs = (
   };
 
   return {
+    run,
+    close: async () => {
+      for (const job of jobs.values()) job.abort.abort(new FailureError('Interrupted', 'The daemon ends.'));
+      await thread.close();
+      pending.close(new FailureError('Interrupted', 'The daemon ends.'));
+    },
+  };
+};
+
+export const createPullJobs = (
+  options: PullThreadOptions,
+  unpacker: Unpacker,
+  onProgress: (progress: PullProgress) => void,
+): PullJobs => {
+  const { run, close } = createRunner(options, unpacker, onProgress);
+  let { registryConfigDirs } = options;
+
+  const check = async (
+    signal: AbortSignal,
+    digests: readonly string[] | null,
+    bytesPerSecond: number,
+  ): Promise<readonly string[]> =>
+    (await run('check', signal, (job) => ({ kind: 'checkBlobs', job, digests, bytesPerSecond }))).damaged;
+
+  /** A layer that was here already may have been damaged since: that is the disk's doing, and it is fetched anew. */
+  const runDespiteDamage = async (
+    label: string,
+    signal: AbortSignal,
+    messageOf: (job: number) => JobMessage,
+  ): Promise<Finished> => {
+    const job = newJob(label);
+    try {
+      return await run(label, signal, messageOf, job);
+    } catch (error) {
+      if (!(error instanceof FailureError) || error.failure.reason !== 'ImageInvalid') throw error;
+      const digests = [...job.layers.values()].flat().map(({ digest }) => digest);
+      const damaged = await check(signal, [...new Set(digests)], Infinity);
+      if (damaged.length === 0) throw error;
+      return await run(label, signal, messageOf);
+    }
+  };
+
+  return {
     pull: async (asked, signal) => {
       const { reference } = asked;
       // Whoever unpacks it is started beside the thread: where pulls are rare neither is there, and each takes as long as a small pull.
       if (!asked.isHere) unpacker.expect();
       const messageOf = (job: number) => ({ kind: 'pull', job, ...asked, registryConfigDirs }) as const;
-      const [image] = (await run(reference, signal, messageOf)).images;
+      const [image] = (await runDespiteDamage(reference, signal, messageOf)).images;
       if (image === undefined) throw new FailureError('Bug', `The pull of ${reference} ended without an image.`);
       return image;
     },
@@ -208,12 +251,7 @@ export const createPullJobs = (
     restoreBlobs: async (digests, signal) => {
       await run('what was pulled last', signal, (job) => ({ kind: 'restoreBlobs', job, digests }));
     },
-    checkBlobs: async (bytesPerSecond, signal) =>
-      (await run('check', signal, (job) => ({ kind: 'checkBlobs', job, bytesPerSecond }))).damaged,
-    close: async () => {
-      for (const job of jobs.values()) job.abort.abort(new FailureError('Interrupted', 'The daemon ends.'));
-      await thread.close();
-      pending.close(new FailureError('Interrupted', 'The daemon ends.'));
-    },
+    checkBlobs: (bytesPerSecond, signal) => check(signal, null, bytesPerSecond),
+    close,
   };
 };

@@ -37,8 +37,13 @@ export type ToPullThread =
   /** `path` is an archive in the ingest directory; the thread removes it. */
   | { readonly kind: 'load'; readonly job: number; readonly path: string }
   | { readonly kind: 'removeBlobs'; readonly job: number; readonly digests: readonly string[] }
-  /** Removes blobs that are not what their digests say, so that the next pull fetches them anew. */
-  | { readonly kind: 'checkBlobs'; readonly job: number; readonly bytesPerSecond: number }
+  /** Removes blobs that are not what their digests say, so that the next pull fetches them anew: of these, or of all. */
+  | {
+      readonly kind: 'checkBlobs';
+      readonly job: number;
+      readonly digests: readonly string[] | null;
+      readonly bytesPerSecond: number;
+    }
   /** Makes blobs of what is kept of them, see BlobStore.restore. */
   | { readonly kind: 'restoreBlobs'; readonly job: number; readonly digests: readonly string[] }
   | { readonly kind: 'cancel'; readonly job: number }

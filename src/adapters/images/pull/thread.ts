@@ -129,7 +129,7 @@ const run = async (message: JobMessage, signal: AbortSignal): Promise<void> => {
       break;
     }
     case 'checkBlobs':
-      damaged = await findDamagedBlobs(layout, message.bytesPerSecond, signal);
+      damaged = await findDamagedBlobs(layout, message.digests, message.bytesPerSecond, signal);
       freedBytes = removeBlobs(damaged);
       break;
   }
