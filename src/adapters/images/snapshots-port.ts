@@ -7,12 +7,6 @@ import type { CheckpointArchive } from '../../domain/model/effects/checkpoint.ts
 import type { Mount } from '../../domain/model/tasks.ts';
 import type { PodUserNamespace } from '../../domain/model/user-namespace.ts';
 
-/** Space a container's writable layer takes, counted from its own files only (not those of the image). */
-export interface SnapshotUsage {
-  readonly usedBytes: number;
-  readonly inodesUsed: number;
-}
-
 export interface Snapshots {
   /**
    * Makes the container's writable layer on top of the image's layers (`chainIds`, base first) and says how to mount
@@ -32,8 +26,6 @@ export interface Snapshots {
   readonly view: (chainIds: readonly string[]) => Promise<Mount | null>;
   /** Removes the container's writable layer; one that is not there is success. */
   readonly remove: (containerId: string) => Promise<void>;
-  /** null when the container has no writable layer. Walks the layer: call it in the background only. */
-  readonly usage: (containerId: string) => Promise<SnapshotUsage | null>;
   /**
    * Absolute directories of the unpacked layers in the order of `chainIds` (base first), in overlayfs' own form:
    * a 0:0 character device hides a name, trusted.overlay.opaque=y hides what lower layers hold in a directory.

@@ -120,6 +120,5 @@ export const createSnapshots = (layout: ImageLayout, trees: Trees): Snapshots =>
         if (code !== 'ENOENT' && code !== 'ENOTEMPTY') throw error;
       }
     },
-    usage: (containerId) => trees.measure(join(containerDir(layout, containerId), LAYER_DIR)),
   };
 };

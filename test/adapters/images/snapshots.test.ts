@@ -82,11 +82,8 @@ describe('snapshots', { timeout: 60_000 }, () => {
     assert.deepEqual(await snapshots.prepare('container-1', chainIds), mounts);
     await mounted(mounts, async (root) => assert.equal(await readFile(join(root, 'kept'), 'utf8'), 'written'));
 
-    const usage = await snapshots.usage('container-1');
-    assert.ok(usage !== null && usage.inodesUsed === 2 && usage.usedBytes >= 4096, JSON.stringify(usage));
     await snapshots.remove('container-1');
     await snapshots.remove('container-1');
-    assert.equal(await snapshots.usage('container-1'), null);
     assert.deepEqual(await readdir(workshop.layout.containers), []);
   });
 
@@ -152,8 +149,6 @@ describe('snapshots', { timeout: 60_000 }, () => {
       await symlink(outside, join(upper, `d${index}/link`));
     }
     await chmod(join(upper, 'd3'), 0);
-    const usage = await snapshots.usage('large');
-    assert.equal(usage?.inodesUsed, 1 + 1 + 20 * 32);
     await snapshots.remove('large');
     assert.deepEqual(await readdir(workshop.layout.containers), []);
     assert.equal(await readFile(join(outside, 'canary'), 'utf8'), 'untouched');

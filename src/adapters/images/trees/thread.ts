@@ -1,53 +1,21 @@
 /**
- * The thread that removes, measures and completes directory trees too large for the daemon's own loop. Follows no link,
+ * The thread that removes and completes directory trees too large for the daemon's own loop. Follows no link,
  * and goes on past what vanishes meanwhile. One tree after the other.
  */
-import {
-  closeSync,
-  type Dir,
-  lstatSync,
-  opendirSync,
-  openSync,
-  readdirSync,
-  rmdirSync,
-  rmSync,
-  unlinkSync,
-} from 'node:fs';
-import { join } from 'node:path';
+import { closeSync, type Dir, lstatSync, opendirSync, openSync, rmdirSync, rmSync, unlinkSync } from 'node:fs';
 import { parentPort } from 'node:worker_threads';
 import { messageOf } from '../../../domain/model/errors.ts';
 import { syncFileSystemNow } from '../../../platform/linux/jail.ts';
 import { goBehind } from '../../../platform/linux/own-process.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { copyLooks } from './undescribed-directories.ts';
 import { markOpaque } from './opaque.ts';
-import type { FromTreeThread, ToTreeThread, TreeSize } from './trees.ts';
-
-const BLOCK_BYTES = 512;
-
-const measure = (root: string): TreeSize => {
-  const seen = new Set<number>();
-  let usedBytes = 0;
-  const visit = (path: string): void => {
-    try {
-      const stats = lstatSync(path);
-      if (seen.has(stats.ino)) return;
-      seen.add(stats.ino);
-      usedBytes += stats.blocks * BLOCK_BYTES;
-      if (stats.isDirectory()) for (const name of readdirSync(path, 'latin1')) visit(join(path, name));
-    } catch (error) {
-      if (errorCodeOf(error) !== 'ENOENT') throw error;
-    }
-  };
-  visit(root);
-  return { usedBytes, inodesUsed: seen.size };
-};
+import type { FromTreeThread, ToTreeThread } from './trees.ts';
 
 /** So many files are removed at a time where others are to come in between. */
 const REMOVED_AT_ONCE = 500;
 
-/** null once it is gone, else what was removed of it. */
-const removeSome = (root: string): TreeSize | null => {
+/** true when more of it is left. */
+const removeSome = (root: string): boolean => {
   let removed = 0;
   /** false: there is more. Names are bytes, here in latin1; a directory is read on while it is emptied. */
   const empty = (directory: Dir, path: string): boolean => {
@@ -72,11 +40,12 @@ const removeSome = (root: string): TreeSize | null => {
     return true;
   };
   const stats = lstatSync(root, { throwIfNoEntry: false });
-  if (stats === undefined) return null;
+  if (stats === undefined) return false;
   if (stats.isDirectory()) {
-    if (!removeDirectory(Buffer.from(root).toString('latin1'))) return { usedBytes: 0, inodesUsed: removed };
-  } else unlinkSync(root);
-  return null;
+    return !removeDirectory(Buffer.from(root).toString('latin1'));
+  }
+  unlinkSync(root);
+  return false;
 };
 
 const sync = (path: string): void => {
@@ -91,13 +60,11 @@ const sync = (path: string): void => {
 const answer = (request: ToTreeThread): FromTreeThread => {
   try {
     switch (request.kind) {
-      case 'measure':
-        return { id: request.id, size: measure(request.path), error: null };
       case 'remove':
         rmSync(request.path, { recursive: true, force: true });
         break;
       case 'removeSome':
-        return { id: request.id, size: removeSome(request.path), error: null };
+        return { id: request.id, isLeft: removeSome(request.path), error: null };
       case 'copyLooks':
         copyLooks(request.looks);
         break;
@@ -108,9 +75,9 @@ const answer = (request: ToTreeThread): FromTreeThread => {
         sync(request.path);
         break;
     }
-    return { id: request.id, size: null, error: null };
+    return { id: request.id, isLeft: false, error: null };
   } catch (error) {
-    return { id: request.id, size: null, error: messageOf(error) };
+    return { id: request.id, isLeft: false, error: messageOf(error) };
   }
 };
 

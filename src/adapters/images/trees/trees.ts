@@ -1,31 +1,25 @@
 /**
- * Removes and measures directory trees. Small ones, as the layers of most containers are, are walked at once; the work
- * on larger ones goes to a thread. No symbolic link is followed, so a tree made by strangers is taken for what it is.
+ * Removes directory trees. Small ones, as the layers of most containers are, are walked at once; the work on larger ones
+ * goes to a thread. No symbolic link is followed, so a tree made by strangers is taken for what it is.
  */
 import { lstat, unlink } from 'node:fs/promises';
 import { FailureError } from '../../../domain/model/errors.ts';
-import { readSmallTree, removeSmallTree, type SmallTree } from '../../../platform/linux/small-tree.ts';
+import { readSmallTree, removeSmallTree } from '../../../platform/linux/small-tree.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { createPendingReplies } from '../../../platform/rpc/pending.ts';
 import { createBackgroundThread } from '../background-thread.ts';
 import type { LooksRequest } from './undescribed-directories.ts';
 import type { OpaqueRequest } from './opaque.ts';
 
-/** Space and files of a tree, each file counted once however many links it has. */
-export interface TreeSize {
-  readonly usedBytes: number;
-  readonly inodesUsed: number;
-}
-
 type TreeRequest =
-  | { readonly kind: 'remove' | 'removeSome' | 'measure' | 'sync'; readonly path: string }
+  | { readonly kind: 'remove' | 'removeSome' | 'sync'; readonly path: string }
   | { readonly kind: 'copyLooks'; readonly looks: LooksRequest }
   | { readonly kind: 'markOpaque'; readonly directories: OpaqueRequest };
 export type ToTreeThread = TreeRequest & { readonly id: number };
 export type FromTreeThread = {
   readonly id: number;
-  /** Of what was measured, or removed in part; null: nothing was there, or nothing is left. */
-  readonly size: TreeSize | null;
+  /** It was removed in part, and there is more of it. */
+  readonly isLeft: boolean;
   readonly error: string | null;
 };
 
@@ -34,8 +28,6 @@ export interface Trees {
   readonly remove: (path: string) => Promise<void>;
   /** Removes a bit of it, in the thread: true when more is left. */
   readonly removeSome: (path: string) => Promise<boolean>;
-  /** null when it is not there. */
-  readonly measure: (path: string) => Promise<TreeSize | null>;
   /** Completes the directories of an unpacked layer that it does not describe itself, see undescribed-directories.ts. */
   readonly copyLooks: (looks: LooksRequest) => Promise<void>;
   /** Marks directories of an unpacked archive as hiding what is below them, see opaque.ts. */
@@ -49,33 +41,26 @@ export interface Trees {
 }
 
 const IDLE_MS = 10_000;
-const BLOCK_BYTES = 512;
 
 const isGone = (error: unknown): boolean => errorCodeOf(error) === 'ENOENT';
 
-const measureSmall = async (tree: SmallTree): Promise<TreeSize> => {
-  const all = await Promise.all([...tree.directories, ...tree.others].map((path) => lstat(path)));
-  const byInode = new Map(all.map((stats) => [stats.ino, stats.blocks * BLOCK_BYTES]));
-  return { usedBytes: [...byInode.values()].reduce((sum, bytes) => sum + bytes, 0), inodesUsed: byInode.size };
-};
-
 export const createTrees = (): Trees => {
-  const pending = createPendingReplies<TreeSize | null>();
+  const pending = createPendingReplies<boolean>();
   let lastId = 0;
 
   const thread = createBackgroundThread<ToTreeThread, FromTreeThread>({
     program: new URL('./thread.ts', import.meta.url),
     data: null,
     idleMs: IDLE_MS,
-    onMessage: ({ id, size, error }) => {
-      if (error === null) pending.resolve(id, size);
+    onMessage: ({ id, isLeft, error }) => {
+      if (error === null) pending.resolve(id, isLeft);
       else pending.reject(id, new FailureError('HostFailed', `A directory tree could not be dealt with: ${error}.`));
       if (pending.size() === 0) thread.rest();
     },
     onFailure: pending.failAll,
   });
 
-  const ask = (request: TreeRequest): Promise<TreeSize | null> => {
+  const ask = (request: TreeRequest): Promise<boolean> => {
     lastId += 1;
     const reply = pending.wait(lastId);
     thread.post({ id: lastId, ...request });
@@ -111,17 +96,7 @@ export const createTrees = (): Trees => {
         else if (await lstat(path).catch(() => null)) await ask({ kind: 'remove', path });
       }
     },
-    removeSome: async (path) => (await ask({ kind: 'removeSome', path })) !== null,
-    measure: async (path) => {
-      try {
-        const small = await readSmallTree(path);
-        return small === null ? await ask({ kind: 'measure', path }) : await measureSmall(small);
-      } catch (error) {
-        if (!isGone(error)) throw error;
-        // A file of a running container went; or there is no tree at all.
-        return (await lstat(path).catch(() => null)) === null ? null : await ask({ kind: 'measure', path });
-      }
-    },
+    removeSome: (path) => ask({ kind: 'removeSome', path }),
     copyLooks: async (looks) => {
       await ask({ kind: 'copyLooks', looks });
     },
