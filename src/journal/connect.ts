@@ -81,16 +81,23 @@ const assertVersion = (db: Db): void => {
   }
 };
 
-const tableCount = (db: Db, name: string): unknown =>
-  db.prepare('SELECT count(*) FROM sqlite_schema WHERE name LIKE ?').pluck().get(name);
+const isEmpty = (db: Db): boolean => db.prepare('SELECT count(*) FROM sqlite_schema').pluck().get() === 0;
 
 const WHERE_JOURNALS_ARE =
   'A journal is journal.db in the root directory of its node, which --root names, or a copy by scribe journal backup.';
 
+/** Others may call a table so, too. */
+const COLUMNS_OF_SCHEMA = ['version', 'name', 'sha256'] as const;
+
+const hasOurSchema = (db: Db): boolean => {
+  const columns = db.prepare<[], string>("SELECT name FROM pragma_table_info('schema')").pluck().all();
+  return COLUMNS_OF_SCHEMA.every((name) => columns.includes(name));
+};
+
 /** The schema's version: 0 for an empty file. Throws Corrupt for a database that is no journal. */
 export const schemaVersion = (db: Db): number => {
-  if (tableCount(db, 'schema') === 1) return Number(db.prepare('SELECT max(version) FROM schema').pluck().get());
-  if (tableCount(db, '%') === 0) return 0;
+  if (hasOurSchema(db)) return Number(db.prepare('SELECT max(version) FROM schema').pluck().get());
+  if (isEmpty(db)) return 0;
   throw new JournalError('Corrupt', `${db.name} is a database, but no journal of scribe. ${WHERE_JOURNALS_ARE}`);
 };
 
@@ -119,6 +126,8 @@ const opened = (path: string, readonly: boolean, prepare: (db: Db) => void): Db 
 export const connectWriter = (path: string): Db =>
   opened(path, false, (db) => {
     assertVersion(db);
+    // Before anything is written: what is no journal stays as it is.
+    schemaVersion(db);
     // Only a file that is new, or written anew (compact.ts), becomes one that can give pages back a few at a time.
     if (pragma(db, 'page_count') === 0) pragma(db, 'auto_vacuum = INCREMENTAL');
     demand(db, 'journal_mode = WAL', 'wal');

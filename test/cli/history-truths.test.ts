@@ -1,6 +1,6 @@
 /** `scribe history` where it could be misread: allowed sessions, daemons that were killed, scribe's own calls, slow readers. */
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { describe, test } from 'node:test';
@@ -52,12 +52,16 @@ describe('a history tells what was, and no more', () => {
   });
 
   test('a file that is no journal is called that by every command that reads one, with the remedy', async (t) => {
-    const [empty, foreign] = [await tempDir(t), await tempDir(t)];
+    const [empty, foreign, alike] = [await tempDir(t), await tempDir(t), await tempDir(t)];
     writeFileSync(join(empty, 'journal.db'), '');
     const database = new Database(join(foreign, 'journal.db'));
     // As a schema of ours has it, too.
     database.exec('CREATE TABLE things (name); CREATE TABLE names (id)');
     database.close();
+    const other = new Database(join(alike, 'journal.db'));
+    other.exec('CREATE TABLE schema (id, name)');
+    other.close();
+    const bytes = readFileSync(join(alike, 'journal.db'));
     const remedy = '\\. A journal is journal\\.db in the root directory of its node, which --root names';
     for (const words of [
       ['history'],
@@ -74,13 +78,20 @@ describe('a history tells what was, and no more', () => {
       ['journal', 'info'],
       ['journal', 'vkey'],
       ['journal', 'backup', join(foreign, 'copy')],
-    ]) {
-      const { exitStatus, stdout, stderr } = await scribe([...words, '--root', foreign]);
-      const said = `${stdout}${stderr}`;
-      assert.equal(exitStatus, 1, said);
-      assert.match(said, new RegExp(`journal\\.db is a database, but no journal of scribe${remedy}`), words.join(' '));
-      assert.doesNotMatch(said, /no such table/);
-    }
+      ['journal', 'compact'],
+    ])
+      for (const root of [foreign, alike]) {
+        const { exitStatus, stdout, stderr } = await scribe([...words, '--root', root]);
+        const said = `${stdout}${stderr}`;
+        assert.equal(exitStatus, 1, said);
+        assert.match(
+          said,
+          new RegExp(`journal\\.db is a database, but no journal of scribe${remedy}`),
+          words.join(' '),
+        );
+        assert.doesNotMatch(said, /no such (table|column)/);
+      }
+    assert.deepEqual(readFileSync(join(alike, 'journal.db')), bytes);
     const { exitStatus, stderr } = await scribe(['history', '--root', empty]);
     assert.equal(exitStatus, 1);
     const said = new RegExp(`journal\\.db is no journal of scribe, or one to which nothing was ever written${remedy}`);
