@@ -251,7 +251,7 @@ const stages: Readonly<Record<string, () => Promise<Omit<Failure, 'title'>>>> = 
           await node.advance(350);
           throw new FailureError(
             'RegistryDenied',
-            'Could not get app:1: registry.test wants credentials for app and was given none.',
+            'Could not get registry.test/app:1: registry.test wants credentials for app and was given none.',
           );
         },
       },

@@ -104,7 +104,10 @@ describe('why', () => {
     for (const answer of [locked, forbidden]) assert.match(answer ?? '', refused);
     assert.match(locked ?? '', /wants credentials for locked and was given none\.$/);
     assert.match(forbidden ?? '', /answered 403 Forbidden\.$/);
-    assert.match(busy ?? '', /the registry failed: Could not get busy:1: .*answered 429 Too Many Requests\.$/);
+    assert.match(
+      busy ?? '',
+      /the registry failed: Could not get 127\.0\.0\.1:5001\/busy:1: .*answered 429 Too Many Requests\.$/,
+    );
   });
 
   test('an NRI plugin that does not allow a container', { timeout }, async (t) => {

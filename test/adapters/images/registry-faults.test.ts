@@ -54,6 +54,15 @@ describe('registries that fail for a while', { timeout: 60_000 }, () => {
     assert.ok(performance.now() - startedMs < 5000, 'nobody waits an hour');
   });
 
+  it('are told with the reference as it is written, that of a digest, too', async (t) => {
+    const server = await serving(t);
+    const store = await startStore(t);
+    for (const reference of [`${server.host}/none:v1`, `${server.host}/app@sha256:${'0'.repeat(64)}`]) {
+      const { message } = await store.failedPull(reference);
+      assert.ok(message.startsWith(`Could not get ${reference}: http`), message);
+    }
+  });
+
   it('go on where they were cut off, however often', async (t) => {
     const server = await serving(t);
     const store = await startStore(t, { limits: { attemptsMax: 2 } });

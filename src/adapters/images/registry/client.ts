@@ -3,7 +3,7 @@
  * resolved only where the configuration trusts a server to; what has a digest may come from any of them, since it is
  * verified. Must not write to the disk: blobs are handed on piece by piece.
  */
-import type { ImageReference } from '../../../domain/image/reference.ts';
+import { formatImageReference, type ImageReference } from '../../../domain/image/reference.ts';
 import { type Descriptor, MediaType } from '../documents.ts';
 import type { RegistryCredentials } from '../types.ts';
 import type { BlobSink } from './blob.ts';
@@ -49,7 +49,6 @@ export const createRegistry = (options: {
   readonly retry: RetryOptions;
 }): Registry => {
   const { reference, endpoints, credentials, mirrorCredentials, http, retry } = options;
-  const repository = reference.path;
   const client = createEndpointClient({ reference, credentials, mirrorCredentials, http });
   const documents = createDocumentsAt(client);
 
@@ -78,7 +77,7 @@ export const createRegistry = (options: {
       const servers = withCapability(reference.digest === null ? 'resolve' : 'pull');
       return tryServers(servers, (endpoint) => documents.resolve(endpoint, name, isHere, signal), {
         ...retry,
-        what: `${repository}:${name}`,
+        what: formatImageReference(reference),
         signal,
       });
     },
