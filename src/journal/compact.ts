@@ -25,7 +25,7 @@ export const compactJournal = (path: string): Compacted => {
     const db = connectWriter(path);
     try {
       refuseNewer(db, listMigrations());
-      // The database is written anew into its write-ahead log, and from there over itself: twice what is in use.
+      // The database is copied into a temporary file, and from there, by way of its write-ahead log, over itself: twice what is in use.
       refuseWithoutRoom(`Compacting ${path}`, dirname(path), 2 * usedBytesIn(db));
       db.pragma('wal_checkpoint(TRUNCATE)');
       const beforeBytes = sizeOf(path);

@@ -13,6 +13,7 @@ import type { SizedRecord } from '../../src/journal/sizes.ts';
 import { verifyJournal } from '../../src/journal/verify.ts';
 import { closeReads, openTemporary, pruneSeqs, readRowAt, recordsFrom } from '../journal/support.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
+import { run } from '../support/process.ts';
 import { mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { fakeDaemon } from './fake-daemon.ts';
@@ -20,6 +21,7 @@ import { jsonLines, type Root, rootWith, scribe } from './support.ts';
 
 const owner = cleanupAfterAll();
 
+const program = join(import.meta.dirname, '../../src/cli/main.ts');
 const DAY_MS = 86_400_000;
 
 const sized = (part: Partial<SizedRecord>): SizedRecord => ({
@@ -263,6 +265,16 @@ describe('journal compact', () => {
     assert.match(done.stdout, /every hash is right\n$/);
     assert.ok(statSync(journalPath).size < before / 2, done.stdout);
     assert.deepEqual(headOf(journalPath), hash);
+  });
+
+  test('stopped: takes no room but beside the journal, where it has looked for it', async () => {
+    const { dir, journalPath } = await rootWith(owner, recordsFrom(1, 30_000));
+    assert.ok(statSync(journalPath).size > 4 * 1024 * 1024, 'SQLite holds so little in memory');
+    const small = await tempDir(owner);
+    await mountSmallDisk(owner, small, 1);
+    const words = [process.execPath, program, 'journal', 'compact', '--root', dir];
+    const { exitCode, stderr } = await run(['env', `TMPDIR=${small}`, ...words]);
+    assert.equal(exitCode, 0, stderr);
   });
 
   test('beside the daemon: gives free pages back while it commits and others read, and changes no hash', async (t) => {

@@ -90,6 +90,8 @@ export const journalCompact = command({
   examples: [['scribe journal compact', 'Pods and calls go on meanwhile.']],
   run: async (values, _operands, io) => {
     const path = await readableJournal(await rootOf(values));
+    // Written anew, it is copied on the way: where room was looked for. SQLite asks once, when its first file is opened.
+    process.env['SQLITE_TMPDIR'] ??= dirname(path);
     const { beforeBytes, afterBytes } = compactStopped(path) ?? (await compactLive(path, await socketOf(values), io));
     const records = await verified(path, io);
     await write(
