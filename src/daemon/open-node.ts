@@ -6,7 +6,9 @@ import type { Logger } from 'pino';
 import { KnownError } from '../domain/model/errors.ts';
 import type { JournalDoubt } from '../domain/model/notes.ts';
 import type { NodeState } from '../domain/model/state.ts';
-import { nodeFold } from '../engine/node-fold.ts';
+import type { FoldedColumns } from '../engine/codec.ts';
+import { ANY_RECORD, whyNewer, type Writer, writerOf } from '../engine/newer.ts';
+import { nodeFoldTelling } from '../engine/node-fold.ts';
 import { type FoldedState, foldState } from '../journal/fold.ts';
 import type { LostHead } from '../journal/lost-heads.ts';
 import { openJournal, type OpenedJournal } from '../journal/open.ts';
@@ -32,12 +34,19 @@ export interface OpenedNode extends Pick<FoldedState<NodeState>, 'state' | 'seq'
 /** Throws when another daemon has the journal, or when there can be none. */
 export const openNode = ({ path, findings, log, ...options }: Options): OpenedNode => {
   let folded: FoldedState<NodeState> | null = null;
+  let unknown: Unknown = NOTHING_UNKNOWN;
   const opened = openJournal({
     ...options,
     path,
     // A page that can't be read shows in the fold; the journal is then set aside and a new one folded (C20).
     beforeWriting: (file) => {
-      folded = foldState(file, nodeFold);
+      unknown = NOTHING_UNKNOWN;
+      folded = foldState(
+        file,
+        nodeFoldTelling((record, before) => {
+          unknown = { first: unknown.first ?? { record, writer: writerOf(before) }, records: unknown.records + 1 };
+        }),
+      );
     },
     onWalAlarm: (bytes) =>
       log.warn(
@@ -46,7 +55,8 @@ export const openNode = ({ path, findings, log, ...options }: Options): OpenedNo
       ),
   });
   const { state, seq, snapshotSeq, bad } = wholeFold(folded);
-  for (const finding of [...opened.findings, ...bad.map((record) => `Record ${record.seq}: ${record.what}`)]) {
+  const bads = bad.map((record) => `Record ${record.seq}: ${record.what}`);
+  for (const finding of [...opened.findings, ...bads, ...newerFindings(unknown, state)]) {
     log.error({ finding }, 'journal');
     findings.add(finding);
   }
@@ -58,6 +68,23 @@ export const openNode = ({ path, findings, log, ...options }: Options): OpenedNo
   if (opened.setAside !== null)
     doubts.push({ what: `The journal before this one could not be read: ${opened.setAside.why}` });
   return { journal: opened.journal, state, seq, snapshotSeq, doubts };
+};
+
+/** Records that this scribe does not know. */
+interface Unknown {
+  readonly first: { readonly record: FoldedColumns; readonly writer: Writer | null } | null;
+  readonly records: number;
+}
+
+const NOTHING_UNKNOWN: Unknown = { first: null, records: 0 };
+
+/** Pods may run on that this scribe knows nothing of, or takes for others, and nobody else would say so. */
+const newerFindings = ({ first, records }: Unknown, state: NodeState): string[] => {
+  const why = first === null ? whyNewer(ANY_RECORD, writerOf(state)) : whyNewer(first.record, first.writer);
+  if (why === null) return [];
+  const what =
+    first === null ? '' : `, and ${records} of its records, from record ${first.record.seq} on, are passed over`;
+  return [`A newer scribe had this node${what}: what runs may be missing here, or taken for something else. ${why}`];
 };
 
 const doubtOf = ({ file, digest, seq }: LostHead, endSeq: number): JournalDoubt => ({

@@ -11,8 +11,8 @@ const CALL_COMPLETED: RecordType = 'call.completed';
 
 export const nodeFold: StateFold<NodeState> = nodeFoldTelling(() => undefined);
 
-/** @param ofUnknown  hears of records that this scribe does not know: a newer one wrote them, and they change nothing here */
-export function nodeFoldTelling(ofUnknown: (record: FoldedColumns) => void): StateFold<NodeState> {
+/** @param ofUnknown  hears of records that this scribe does not know: a newer one wrote them, and they change nothing here; `before` is the state then */
+export function nodeFoldTelling(ofUnknown: (record: FoldedColumns, before: NodeState) => void): StateFold<NodeState> {
   return {
     evolverVersion: EVOLVER_VERSION,
     initial: initialState,
@@ -20,7 +20,7 @@ export function nodeFoldTelling(ofUnknown: (record: FoldedColumns) => void): Sta
       // A fifth of all records, whose answers nobody folds: to read them would take a tenth of a start's time.
       if (record.type === CALL_COMPLETED && isReadable(record)) return endCall(state, record);
       const sequenced = fromJournalRecord(record);
-      if (sequenced === null) ofUnknown(record);
+      if (sequenced === null) ofUnknown(record, state);
       else evolve(state, sequenced);
     },
     write: writeState,

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PodSandboxState } from '../../src/wire/cri/api.ts';
-import { startDaemon } from '../support/daemon.ts';
+import { openJournal } from '../../src/journal/open.ts';
+import { type Daemon, startDaemon } from '../support/daemon.ts';
 import { headOf, recordsOf } from '../support/journal.ts';
 import { processes } from '../support/leftovers.ts';
 import { ownPids, podConfig } from '../support/pods.ts';
@@ -45,6 +46,38 @@ test('C20: a bad shim, image store, pause program and key are findings, and the 
   await daemon.start();
   const again = await daemon.scribe('doctor', '--root', daemon.dirs.root, '--socket', daemon.socket);
   assert.doesNotMatch(again.stdout + again.stderr, /is damaged|cannot be used|cannot be put/);
+});
+
+/** As if a newer scribe had gone on with the node: one start by later rules, and a record of another form. */
+const goOnAsNewer = async ({ dirs }: Daemon): Promise<void> => {
+  const { journal } = openJournal({ path: join(dirs.root, 'journal.db') });
+  const records = await Array.fromAsync(journal.read());
+  const [start, last] = [records.findLast(({ type }) => type === 'daemon.started'), records.at(-1)];
+  assert.ok(start !== undefined && last !== undefined);
+  const body = start.body.replace(/"rules":\d+,"version":"[^"]*"/, '"rules":999,"version":"99.0.0"');
+  await journal.append([
+    { ...start, seq: last.seq + 1, body },
+    { ...last, seq: last.seq + 2, type: 'container.requested', v: 99, stream: 'container/later', body: '{}' },
+  ]);
+  await journal.close();
+};
+
+test('C20: what a newer scribe wrote is a finding, and the daemon starts', async (t) => {
+  const daemon = await startDaemon(t);
+  await daemon.stop();
+  await goOnAsNewer(daemon);
+  const seq = headOf(daemon);
+  await daemon.start();
+  const { stdout } = await daemon.scribe('doctor', '--root', daemon.dirs.root, '--socket', daemon.socket, '--json');
+  const found = `A newer scribe had this node, and 1 of its records, from record ${seq} on, are passed over: .* scribe 99\\.0\\.0 wrote it \\(container\\.requested of version 99, .*use scribe 99\\.0\\.0 or later\\.`;
+  assert.match(stdout, new RegExp(found));
+  assert.match(daemon.log(), new RegExp(found));
+  // This scribe has the node by now, and did not write that record.
+  await daemon.stop();
+  await daemon.start();
+  assert.match(daemon.log(), new RegExp(found));
+  const why = await daemon.scribe('at', 'now', 'get', 'pods', '--root', daemon.dirs.root);
+  assert.match(why.stderr, new RegExp(`may be wrong, as of record ${seq}: scribe 99\\.0\\.0 wrote it`));
 });
 
 test('C20: when the spawner is killed the daemon ends as a whole, pods stay, and the next start says why', async (t) => {

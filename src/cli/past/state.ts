@@ -6,13 +6,13 @@ import { JOURNAL_PRUNED, parsePruned } from '../../journal/own-records.ts';
 import { NODE_STREAM } from '../../domain/model/records.ts';
 import type { NodeState } from '../../domain/model/state.ts';
 import type { FoldedColumns } from '../../engine/codec.ts';
+import { ANY_RECORD, whyNewer, type Writer, writerOf } from '../../engine/newer.ts';
 import { nodeFoldTelling } from '../../engine/node-fold.ts';
 import { foldState } from '../../journal/fold.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import { failure } from '../command.ts';
 import { counted, shortUtcTime } from '../format.ts';
 import { recordOf } from '../history/names.ts';
-import { whyNewer, type Writer, writerOf } from '../newer.ts';
 import { allRecords } from './pages.ts';
 import { type Moment, seqAt } from '../time-argument.ts';
 
@@ -59,30 +59,35 @@ const recordAtMoment = (reader: Source, moment: Moment): number => {
   return seq;
 };
 
+/** The first record that this scribe does not know, and who wrote it. */
+interface Unknown {
+  readonly record: FoldedColumns;
+  readonly writer: Writer | null;
+}
+
 /** What is shown of a journal that a newer scribe wrote may be wrong, and nobody is to take it for right. */
-const newerNotes = (unknown: FoldedColumns | undefined, writer: Writer | null): string[] => {
-  const why = whyNewer(unknown ?? ANY_RECORD, writer);
+const newerNotes = (unknown: Unknown | null, state: NodeState): string[] => {
+  const why = unknown === null ? whyNewer(ANY_RECORD, writerOf(state)) : whyNewer(unknown.record, unknown.writer);
   if (why === null) return [];
-  const what = unknown === undefined ? 'of this journal may be wrong' : `may be wrong, as of record ${unknown.seq}`;
+  const what = unknown === null ? 'of this journal may be wrong' : `may be wrong, as of record ${unknown.record.seq}`;
   return [`What is shown ${what}: ${why}`];
 };
 
-/** That of every version. */
-const ANY_RECORD = { type: '', v: 1, body: '' };
-
 export const stateAt = (path: string, reader: Source, moment: Moment): PastState => {
   const seq = recordAtMoment(reader, moment);
-  const unknown: FoldedColumns[] = [];
+  let unknown: Unknown | null = null;
   const { state, bad } = foldState(
     path,
-    nodeFoldTelling((record) => void unknown.push(record)),
+    nodeFoldTelling((record, before) => {
+      unknown ??= { record, writer: writerOf(before) };
+    }),
     seq,
     'checked',
   );
   const pruned = prunedUpTo(reader, seq);
   const atNs = moment.kind === 'time' ? moment.atNs : (recordOf(reader, seq)?.atNs ?? 0n);
   const notes = [
-    ...newerNotes(unknown[0], writerOf(state)),
+    ...newerNotes(unknown, state),
     ...(pruned === 0
       ? []
       : [`${counted(pruned, 'record')} of before are pruned: what was removed since is not shown.`]),

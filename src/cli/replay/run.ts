@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import type { Difference } from '../../domain/turn/differences.ts';
 import { type Replayed, replay, type ReplayOptions } from '../../engine/replay.ts';
-import { writerOf } from '../newer.ts';
+import { writerOf } from '../../engine/newer.ts';
 import type { Source, Unreadable } from './source.ts';
 
 export interface Tally {

@@ -16,7 +16,7 @@ import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { failure } from '../command.ts';
 import type { CrashReport } from '../../daemon/crash-report.ts';
-import { whyNewer, type Writer, writerIn } from '../newer.ts';
+import { whyNewer, type Writer, writerIn } from '../../engine/newer.ts';
 import { readGolden } from './golden-text.ts';
 
 /** Where replaying begins: after record `seq`, whose state is known from a snapshot or from folding what is left. */

@@ -1,7 +1,7 @@
 /** Who wrote a record: told by the start of its daemon, also where somebody has damaged that. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { writerIn } from '../../src/cli/newer.ts';
+import { writerIn } from '../../src/engine/newer.ts';
 
 const start = (body: string) => ({ type: 'daemon.started', v: 1, body });
 

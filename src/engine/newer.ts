@@ -35,6 +35,9 @@ export const writerIn = ({ type, body }: Written): Writer | null => {
   return typeof version === 'string' ? { version, rules: typeof rules === 'number' ? rules : 1 } : null;
 };
 
+/** That of every version. */
+export const ANY_RECORD: Written = { type: '', v: 1, body: '' };
+
 /** A sentence for a record, or all that its writer wrote, that this scribe does not know; null: it knows it. */
 export const whyNewer = ({ type, v }: Written, writer: Writer | null): string | null => {
   const { version, rules } = writer ?? { version: 'of a later version', rules: 1 };
