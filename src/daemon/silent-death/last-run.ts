@@ -18,6 +18,8 @@ export interface LastRun {
   readonly version: string;
   readonly lastAtNs: bigint;
   readonly lastInput: Sequenced<Input>;
+  /** When the start after it was. */
+  readonly nextStartAtNs: bigint;
 }
 
 /** stopped: in order. told: it said itself why it could not go on. rebooted: nobody knows what was first, its end or the node's. */
@@ -80,5 +82,6 @@ export async function lastEnd(reader: Reader, lastSeq: number, headSeq: number):
     version: startedIn(began).facts.version,
     lastAtNs: (last ?? began).atNs,
     lastInput: fromJournalRecord(input ?? began) as Sequenced<Input>,
+    nextStartAtNs: start.atNs,
   };
 }

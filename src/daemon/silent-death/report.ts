@@ -99,13 +99,14 @@ type Silent = Extract<LastEnd, { how: 'silent' }>;
 
 async function write(
   { rootDir, journalPath, traces, log, kernelLog = readKernelLog }: Options,
-  { version, lastAtNs, lastInput, ...run }: Silent,
+  { version, lastAtNs, lastInput, nextStartAtNs, ...run }: Silent,
   v8Report: string,
 ): Promise<void> {
-  // Where its last words could not be kept, its own report may have been.
+  // Where its last words could not be kept, its own report may have been. One of a clock that was ahead is none of it.
   const names = crashReportsAmong(await readdir(rootDir));
   const startedAtMs = Number(run.startedAtNs / NS_PER_MS);
-  if (names.some((name) => endedAtMs(name) >= startedAtMs)) return;
+  const nextStartAtMs = Number(nextStartAtNs / NS_PER_MS);
+  if (names.map(endedAtMs).some((endMs) => endMs >= startedAtMs && endMs <= nextStartAtMs)) return;
   const v8 = await readV8Report(v8Report);
   const afterwards: Afterwards = {
     run: { firstSeq: run.firstSeq, lastSeq: run.lastSeq },
