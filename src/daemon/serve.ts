@@ -18,7 +18,7 @@ import { createNotify } from '../platform/linux/notify.ts';
 import { giveBackWhenQuiet } from '../platform/linux/give-back.ts';
 import { refuseCores } from '../platform/linux/syscalls.ts';
 import type { Config } from '../config/config.ts';
-import { mayLackRecords } from '../domain/model/journal-doubt.ts';
+import { isKnownDoubt, mayLackRecords } from '../domain/model/journal-doubt.ts';
 import { copyState } from '../domain/model/state.ts';
 import type { CallOptions, Ids } from '../engine/ports.ts';
 import { publishedView } from '../engine/published-view.ts';
@@ -79,6 +79,8 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   const signalled = nextSignal(opened);
   // Before the engine goes on from that state.
   const knowsAllPods = found.state.facts !== null && !mayLackRecords(found.state, found.doubts);
+  // What ended last is then in another journal than this.
+  const isPutBack = found.doubts.some((doubt) => !isKnownDoubt(found.state, doubt));
   const view = publishedView(createView(copyState(found.state), found.seq));
   const common = { config, version, found, view, clock, ids: systemIds, opened, log, report };
   const running = await runEngine({ ...common, die, scene });
@@ -108,7 +110,7 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   // Clients that only ask need not wait for it, but who waits for the daemon to be there means all of it.
   await Promise.race([performers.logKeeperThere, signalled]);
   notify.ready();
-  const reporting = reportSilentDeath({ ...found, rootDir: config.serve.rootDir, log });
+  const reporting = isPutBack ? Promise.resolve() : reportSilentDeath({ ...found, rootDir: config.serve.rootDir, log });
   opened.defer(() => reporting);
   // Compiled code is otherwise kept at an orderly end only, and a daemon that is killed has none.
   setImmediate(flushCompileCache);
