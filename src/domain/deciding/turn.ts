@@ -7,6 +7,8 @@ import type { TimerPurpose } from '../model/effects.ts';
 import type { CallMethod, CallOutcome, Event, Input, Intent, Sequenced } from '../model/records.ts';
 import { GrpcCode, grpcCodeOf } from '../model/errors.ts';
 import { containerExitOf } from '../model/container-state.ts';
+import { isDoubted } from '../model/journal-doubt.ts';
+import { rulesOf } from '../model/rules.ts';
 import type { NodeState, OpenCall, OpenEffect } from '../model/state.ts';
 import type { Int64 } from '../model/cri.ts';
 import { succeeded } from '../model/result.ts';
@@ -131,9 +133,13 @@ export function complete(turn: Turn, call: OpenCall, outcome: CallOutcome): void
   emit(turn, call.stream, { type: 'call.completed', body }, call.seq);
 }
 
-/** From here on the call waits for this target, as others do (C5). */
+/**
+ * From here on the call waits for this creation, as others do (C5). One that was left alone, because the journal is doubted,
+ * goes on with that: somebody asks for it.
+ */
 export function join(turn: Turn, call: OpenCall, target: string): void {
   emit(turn, call.stream, { type: 'call.joined', body: { target } }, call.seq);
+  if (isDoubted(turn.state) && rulesOf(turn.state) >= 11) wake(turn, target);
 }
 
 export function callsWaitingFor(turn: Turn, target: string, methods: readonly CallMethod[]): OpenCall[] {

@@ -5,11 +5,14 @@ import { type Happening, given } from '../given.ts';
 import {
   allSucceeds,
   call,
+  containerConfig,
   createContainer,
   pauseExits,
+  podConfig,
   pulledImage,
   readyPod,
   restart,
+  runPod,
   runPodWithPause,
 } from '../happenings.ts';
 
@@ -32,6 +35,23 @@ describe('a creation that a doubted journal left alone', () => {
         records: ['journal.acknowledged', 'container.failed'],
         asks: ['CleanContainer'],
         answers: ['AcknowledgeJournal OK'],
+      });
+  });
+
+  it('is undone once it is asked for again, and whoever asks is told so', () => {
+    given(runPod(), journalIsDoubted, restart())
+      .when(runPod(podConfig(), 'another-id'), allSucceeds)
+      .follows({
+        records: ['call.joined', 'sandbox.failed', 'sandbox.removed'],
+        asks: ['DetachNetwork', 'UnpinNamespaces', 'CleanPodSandbox'],
+        answers: ['RunPodSandbox Interrupted'],
+      });
+    given(pulledImage, readyPod, createContainer(), journalIsDoubted, restart(), allSucceeds)
+      .when(createContainer(containerConfig(), 'another-id'), allSucceeds)
+      .follows({
+        records: ['call.joined', 'container.failed', 'container.removed'],
+        asks: ['CleanContainer'],
+        answers: ['CreateContainer Interrupted'],
       });
   });
 });
