@@ -1,5 +1,7 @@
 /** CheckpointContainer: what runs is written down and runs on; what was cut short is cleared up. */
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { effectRequest } from '../../../src/domain/turn/effect-requests.ts';
 import { given } from '../given.ts';
 import {
   call,
@@ -42,6 +44,20 @@ describe('CheckpointContainer', () => {
     given(runningContainer)
       .when(checkpointAt('app.tar'))
       .follows({ answers: ['CheckpointContainer InvalidField'] });
+  });
+
+  it('is cleared up by somebody who is told where it was being written, and of which container', () => {
+    const { state } = given(runningContainer, checkpoint, restart()).when(shimSays({ status: 'running' }));
+    const ending = [...state.effects.values()].find(({ intent }) => intent.kind === 'EndCheckpoint');
+    const asked = ending === undefined ? null : effectRequest(state, ending);
+    const dirs = {
+      bundlePath: `/state-dir/bundles/${CONTAINER}`,
+      workDir: `/root-dir/containers/${CONTAINER}/checkpoint`,
+    };
+    assert.deepEqual(asked, {
+      ok: true,
+      value: { kind: 'EndCheckpoint', location: '/backup/app.tar', containerId: CONTAINER, ...dirs },
+    });
   });
 
   it('is cleared up after a restart of the daemon, and the caller is told (C19)', () => {

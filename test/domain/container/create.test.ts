@@ -149,6 +149,12 @@ describe('a CreateContainer whose caller has gone (C5)', () => {
       .when(isDue('claim'), allSucceeds)
       .follows({ records: ['container.failed', 'container.removed'], asks: ['CleanContainer'] });
   });
+
+  it('stays when somebody asks again for what nobody had claimed', () => {
+    given(pulledImage, readyPod, createContainer(), callerGoes, allSucceeds)
+      .when(again)
+      .follows({ records: ['container.claimed'], answers: ['CreateContainer OK'] });
+  });
 });
 
 describe('a container that fails while it is made (C6)', () => {

@@ -184,6 +184,18 @@ describe('a task that was made ahead', () => {
   });
 });
 
+describe('a start behind a shim that has ended', () => {
+  it('fails where that can not be cleared up, so that no other can be started', () => {
+    given(createdContainer, shimIsLost, startContainer)
+      .when(succeeds('DeleteTask'), fails('StopShim'))
+      .follows({
+        records: ['container.exited'],
+        asks: ['StopShim', 'wait: retry'],
+        answers: ['StartContainer ShimFailed'],
+      });
+  });
+});
+
 describe('a start that was under way when the daemon ended (C19)', () => {
   it('is told as interrupted, and the shim is asked what became of it', () => {
     given(createdContainer, startContainer)

@@ -1,13 +1,25 @@
 /** PullImage: one download for all who ask for the same, written down whole or not at all. */
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { given } from '../given.ts';
-import { call, callerGoes, fails, pulledImage, pullImage, restart, succeeds } from '../happenings.ts';
+import { call, callerGoes, fails, IMAGE_NAME, pulledImage, pullImage, restart, succeeds } from '../happenings.ts';
 
 describe('PullImage', () => {
   it('fetches the image, then writes it down and answers', () => {
     given()
       .when(pullImage, succeeds('PullImage'))
       .follows({ records: ['image.pulled'], asks: ['PullImage'], answers: ['PullImage OK'] });
+  });
+
+  it('tells whoever fetches it which runtime handler it is for', () => {
+    const kata = call({ method: 'PullImage', image: IMAGE_NAME, credentials: null, runtimeHandler: 'kata' });
+    const [asked] = given(kata).state.effects.values();
+    assert.deepEqual(asked?.intent, {
+      kind: 'PullImage',
+      reference: IMAGE_NAME,
+      credentials: null,
+      runtimeHandler: 'kata',
+    });
   });
 
   it('fetches once for all who ask meanwhile', () => {

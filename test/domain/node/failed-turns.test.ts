@@ -4,6 +4,8 @@ import { given } from '../given.ts';
 import { containerStream, sandboxStream } from '../../../src/domain/model/records.ts';
 import type { TurnFailed } from '../../../src/domain/model/turn-failed.ts';
 import {
+  allSucceeds,
+  callerGoes,
   CONTAINER,
   createdContainer,
   fails,
@@ -11,6 +13,7 @@ import {
   isDue,
   POD,
   restart,
+  runPod,
   runningContainer,
   startContainer,
   stopContainer,
@@ -59,6 +62,25 @@ describe('an exit whose turn threw', () => {
   });
 });
 
+/** Deciding what follows from the timer that is due threw, and was looked at no further. */
+const timerThrows =
+  (purpose: string, stream: string): Happening =>
+  (tell, { effects }) => {
+    const due = [...effects.values()].find(({ intent }) => intent.kind === 'WaitUntil' && intent.purpose === purpose);
+    if (due === undefined) throw new Error(`Nothing waits for ${purpose}.`);
+    const input = { type: 'effect.ended', body: { effect: due.id, kind: 'WaitUntil', result: {} } } as const;
+    const body = { handling: 'interrupted', input, effect: due.id, error: 'a bug' } as const;
+    tell({ type: 'turn.failed', body, stream, call: null });
+  };
+
+describe('the end of the time to claim a pod, whose turn threw', () => {
+  it('comes again, and then the pod that nobody wants is undone', () => {
+    given(runPod(), callerGoes, allSucceeds, timerThrows('claim', sandboxStream(POD)))
+      .when(isDue('claim'))
+      .follows({ records: ['sandbox.failed'], asks: ['DetachNetwork', 'StopShim'] });
+  });
+});
+
 /** Deciding what follows from the loss of the pod's shim threw, and the loss alone is known. */
 const shimLossThrows: Happening = (tell) => {
   const body = { handling: 'noted', input: { type: 'shim.lost', body: {} }, error: 'a bug' } as const;
@@ -66,6 +88,12 @@ const shimLossThrows: Happening = (tell) => {
 };
 
 describe('the loss of a shim whose turn threw', () => {
+  it('ends, at the next look, what that shim ran', () => {
+    given(runningContainer, shimLossThrows)
+      .when(inTurn(isDue('retry'), isDue('retry')))
+      .follows({ records: ['container.lost'], asks: ['DeleteTask'] });
+  });
+
   it('ends, at the next look, a start of which only that shim could have told what became of it', () => {
     given(createdContainer, startContainer, restart(), fails('ReconnectShim'), shimLossThrows)
       .when(inTurn(isDue('retry'), isDue('retry')))

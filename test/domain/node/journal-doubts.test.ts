@@ -5,6 +5,7 @@ import { type Happening, given } from '../given.ts';
 import {
   allSucceeds,
   call,
+  callerGoes,
   containerConfig,
   createContainer,
   pauseExits,
@@ -57,6 +58,23 @@ describe('a creation that a doubted journal left alone', () => {
 });
 
 describe('AcknowledgeJournal', () => {
+  it('has pods that are half made undone, and gives what is unclaimed its time', () => {
+    given(runPod(), journalIsDoubted, restart())
+      .when(acknowledge, allSucceeds)
+      .follows({
+        records: ['journal.acknowledged', 'sandbox.failed', 'sandbox.removed'],
+        asks: ['DetachNetwork', 'UnpinNamespaces', 'CleanPodSandbox'],
+        answers: ['AcknowledgeJournal OK'],
+      });
+    const unclaimed = [runPod(), callerGoes, allSucceeds] as const;
+    given(...unclaimed, journalIsDoubted, restart(), allSucceeds)
+      .when(acknowledge)
+      .follows({ records: ['journal.acknowledged'], asks: ['wait: claim'], answers: ['AcknowledgeJournal OK'] });
+    given(pulledImage, readyPod, createContainer(), callerGoes, allSucceeds, journalIsDoubted, restart(), allSucceeds)
+      .when(acknowledge)
+      .follows({ records: ['journal.acknowledged'], asks: ['wait: claim'], answers: ['AcknowledgeJournal OK'] });
+  });
+
   it('takes the journal for whole from now on', () => {
     given(journalIsDoubted)
       .when(acknowledge)

@@ -62,6 +62,16 @@ test('a veto undoes the pod; plugins hear that it is stopped and removed, past w
     .follows({ records: ['sandbox.removed'], answers: ['RunPodSandbox PluginRefused'] });
 });
 
+test('a pod that plugins could not be asked about is undone with the words of that', () => {
+  withPods(...made, succeeds('AttachNetwork'))
+    .when(fails('CallPlugins', 'TimedOut'), succeeds('StopShim'), allSucceeds)
+    .follows({
+      records: ['sandbox.failed', 'sandbox.removed'],
+      asks: ['CallPlugins', 'StopShim', 'DetachNetwork', 'UnpinNamespaces', 'CleanPodSandbox', 'CallPlugins'],
+      answers: ['RunPodSandbox TimedOut'],
+    });
+});
+
 test('plugins hear of a stop when no task is left, and before the network goes', () => {
   withPods(readyPod)
     .when(stopPod)

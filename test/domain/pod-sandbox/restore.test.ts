@@ -4,12 +4,13 @@ import { CHECKPOINT } from '../../simulation/checkpoint.ts';
 import { given } from '../given.ts';
 import { allSucceeds, call, containerConfig, fails, POD, podConfig, pulledImage, succeeds } from '../happenings.ts';
 
-const restoring = (...names: readonly string[]) =>
+const restoring = (...names: readonly string[]) => restoringFrom('/backup/pod', ...names);
+const restoringFrom = (checkpointPath: string, ...names: readonly string[]) =>
   call({
     method: 'RestorePod',
     newId: POD,
     newContainerIds: names.map((name) => `${name}-id`),
-    checkpointPath: '/backup/pod',
+    checkpointPath,
     config: podConfig(),
     runtimeHandler: '',
     containerConfigs: names.map((name) => containerConfig({ metadata: { name } })),
@@ -21,6 +22,13 @@ describe('RestorePod', () => {
     given(pulledImage)
       .when(restoring('c0', 'c1'))
       .follows({ asks: ['ReadPodCheckpoint'] });
+  });
+
+  it('reads nothing where the path is relative, or leads upwards', () => {
+    for (const path of ['backup/pod', '/backup/../pod', ''])
+      given(pulledImage)
+        .when(restoringFrom(path, 'c0', 'c1'))
+        .follows({ answers: ['RestorePod InvalidField'] });
   });
 
   it('makes the pod like any other', () => {

@@ -37,6 +37,12 @@ describe('StopPodSandbox', () => {
       .follows({ records: ['sandbox.stopping', 'container.stopping'], asks: ['KillTask'] });
   });
 
+  it('fails with the words of the signal that could not be sent', () => {
+    given(runningContainer, stopPod)
+      .when(fails('KillTask', 'RuntimeFailed'))
+      .follows({ answers: ['StopPodSandbox RuntimeFailed'] });
+  });
+
   it('goes on when the last exit is written down and its task deleted (C3)', () => {
     given(runningContainer, stopPod, succeeds('KillTask'))
       .when(exits(137), allSucceeds)
