@@ -9,6 +9,7 @@ import { given, newProcess, pulledImage } from './changing.ts';
 import { IMAGE } from './images.ts';
 import { DEFAULT_SHARES, endTask, NO_LIMIT, isAlive, type SimulatedShim, type SimulatedTask, shimOf } from './world.ts';
 import { pluginEffects } from './plugins.ts';
+import { gettingReady } from './ready.ts';
 import { sessionEffects } from './session-effects.ts';
 import { shimEffects } from './shim-effects.ts';
 
@@ -139,14 +140,17 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       if (ipc !== null) world.netns.delete(ipc);
       return NOTHING;
     }),
-    AttachNetwork: performing('AttachNetwork', 40, ({ podSandboxId, network }, half) => {
-      if (!world.netns.has(network.netnsPath)) fail('CniFailed', 'the netns is missing');
-      const address = `10.0.${world.nextAddress >> 8}.${world.nextAddress & 255}`;
-      world.nextAddress += 1;
-      world.addresses.set(address, podSandboxId);
-      half();
-      return { ips: [address], result: { ips: [{ address }] } };
-    }),
+    AttachNetwork: gettingReady(
+      world,
+      performing('AttachNetwork', 40, ({ podSandboxId, network }, half) => {
+        if (!world.netns.has(network.netnsPath)) fail('CniFailed', 'the netns is missing');
+        const address = `10.0.${world.nextAddress >> 8}.${world.nextAddress & 255}`;
+        world.nextAddress += 1;
+        world.addresses.set(address, podSandboxId);
+        half();
+        return { ips: [address], result: { ips: [{ address }] } };
+      }),
+    ),
     DetachNetwork: performing('DetachNetwork', 30, ({ podSandboxId }, half) => {
       half();
       for (const [address, owner] of world.addresses) if (owner === podSandboxId) world.addresses.delete(address);

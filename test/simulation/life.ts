@@ -101,6 +101,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
     const rebooted = !history.calm && contents.rows.length > 0 && random.chance(REBOOT_RATE);
     if (rebooted) rebootWorld(world);
     world.fetching = 0;
+    world.ready.clear();
     if (history.dimensions.configurationChanges && !history.calm && contents.rows.length > 0)
       changeConfiguration(world.changing, random);
     history.model.signals.restarted();

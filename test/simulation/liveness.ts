@@ -53,6 +53,7 @@ export function checkLiveness(history: History): void {
   if (!world.broken.has(DELETION) && !world.hung.has(DELETION) && isSynced) checkImages(world, state);
   if (isSynced) checkLayers(world, state);
   checkOwners(world, state);
+  for (const id of world.ready) fail(`the network of ${id} was got ready, and neither attached nor dropped`);
 }
 
 const DELETION = 'DeleteImageContent';

@@ -76,6 +76,8 @@ export interface World {
   readonly standsOn: Map<string, readonly string[]>;
   /** What each pod's ADD was told, and whether its DEL has begun since. */
   readonly adds: Map<string, { readonly network: string; delTried: boolean }>;
+  /** Pods whose network somebody got ready for and has not begun. */
+  readonly ready: Set<string>;
   /** Pulls and loads that write at this moment. */
   fetching: number;
   /** Containers and sandboxes whose task has run at some time, and how those ended that did. */
@@ -137,6 +139,7 @@ export const createWorld = (changing: Changing): World => ({
   unsynced: new Set(),
   standsOn: new Map(),
   adds: new Map(),
+  ready: new Set(),
   fetching: 0,
   everRan: new Set(),
   ends: new Map(),
