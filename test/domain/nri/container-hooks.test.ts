@@ -165,6 +165,9 @@ test('names in what plugins change are looked up before the spec is made', () =>
   const story = asking().when(answered('CreateContainer', device));
   story.follows({ records: ['container.adjusted'], asks: ['InspectContainer'] });
   assert.deepEqual(requested(story.state, 'InspectContainer').questions.cdiDevices, ['vendor.com/class=one']);
+  const adjust = { linux: { resources: { blockioClass: 'slow' } } };
+  const slow = asking().when(answered('CreateContainer', answers('10-all', { hook: 'CreateContainer', adjust })));
+  assert.equal(requested(slow.state, 'InspectContainer').questions.blockIOClass, 'slow');
 });
 
 test('a CDI device of a plugin with a class of RDT is refused where there is no resctrl, unless a plugin takes the class away', () => {
