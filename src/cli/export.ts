@@ -125,7 +125,7 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
   const watch = follow ? watchJournal(path) : null;
   const target = await targetOf(values, io);
   try {
-    const headSeq = reader.head().seq;
+    const headSeq = reader.headSeq();
     const cursor = await cursorOf(values['cursor-file'], path, headSeq);
     const items = createItemReader(reader, values.node ?? hostname(), wanted);
     const { fromSeq, toSeq } = seqsOf(reader, rangeBehind(cursor, range));
@@ -152,7 +152,7 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
     next = Math.max(next, toSeq + 1);
     while (watch !== null) {
       await watch.changed();
-      const head = reader.head().seq;
+      const head = reader.headSeq();
       await sendRange(run, next, head);
       next = Math.max(next, head + 1);
     }

@@ -204,7 +204,7 @@ export const history = command({
     const watch = values.follow === true ? watchJournal(path) : null;
     try {
       refuseAmbiguous(wanted, reader.streamsBeginning);
-      const headSeq = reader.head().seq;
+      const headSeq = reader.headSeq();
       const cursor = cursorFile === undefined ? null : await openCursor(resolve(cursorFile), path, headSeq);
       const range = cursor === null ? askedRange : rangeBehind(cursor, askedRange);
       const selection = createSelection(wanted);

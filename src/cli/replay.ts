@@ -76,7 +76,7 @@ const replayOne = async (source: Source, toSeq: number, shown: Shown, io: Io): P
  */
 const lastSeq = ({ headSeq, seqAtTime, record }: Source, until: Moment | null): number => {
   if (until === null) return headSeq;
-  const last = seqAt({ head: () => ({ seq: headSeq, hash: new Uint8Array() }), seqAtTime }, until);
+  const last = seqAt({ headSeq: () => headSeq, seqAtTime }, until);
   if (last === 0 && headSeq > 0) throw nothingBy(record(1));
   return last;
 };

@@ -187,11 +187,11 @@ const isBackwards = ({ since, until }: Range): boolean => {
 };
 
 /** What a moment is looked up in. */
-export type Timeline = Pick<JournalReader, 'head' | 'seqAtTime'>;
+export type Timeline = Pick<JournalReader, 'headSeq' | 'seqAtTime'>;
 
 /** The last record that a moment has seen: what has happened by then is records 1 to this; 0 before them all. */
 export const seqAt = (timeline: Timeline, moment: Moment): number =>
-  Math.min(timeline.head().seq, moment.kind === 'record' ? moment.seq : timeline.seqAtTime(moment.atNs));
+  Math.min(timeline.headSeq(), moment.kind === 'record' ? moment.seq : timeline.seqAtTime(moment.atNs));
 
 export interface Seqs {
   readonly fromSeq: number;
@@ -202,5 +202,5 @@ export interface Seqs {
 /** The records of a range, both ends within it. */
 export const seqsOf = (timeline: Timeline, { since, until }: Range): Seqs => ({
   fromSeq: since === null ? 1 : since.kind === 'record' ? since.seq : timeline.seqAtTime(since.atNs - 1n) + 1,
-  toSeq: until === null ? timeline.head().seq : seqAt(timeline, until),
+  toSeq: until === null ? timeline.headSeq() : seqAt(timeline, until),
 });

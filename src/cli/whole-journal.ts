@@ -7,7 +7,7 @@ export const wholeJournal = (path: string): ReadExtent => {
   try {
     const reader = openReader(path);
     try {
-      return { fromSeq: 1, toSeq: reader.head().seq };
+      return { fromSeq: 1, toSeq: reader.headSeq() };
     } finally {
       reader.close();
     }

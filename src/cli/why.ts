@@ -46,7 +46,7 @@ const headOf = (moment: string | undefined, headSeq: number): Moment =>
   moment === undefined ? { kind: 'record', seq: headSeq } : parseMoment(moment, '--at');
 
 const ask = (path: string, reader: Question['reader'], at: string | undefined): Question => {
-  const past = stateAt(path, reader, headOf(at, reader.head().seq));
+  const past = stateAt(path, reader, headOf(at, reader.headSeq()));
   const names: Names = createNames(reader);
   const clockNs = BigInt(Date.now()) * NS_PER_MS;
   // A clock that was set back must not make ages negative.
@@ -59,7 +59,7 @@ const explained = (question: Question, thing: string): Answer => {
   const answer = explain(question, isUntold(question, found) ? { kind: 'nothing' } : found, thing);
   if (answer !== null) return answer;
   const { reader, past } = question;
-  const later = createRecords(reader, reader.head().seq, past.seq + 1);
+  const later = createRecords(reader, reader.headSeq(), past.seq + 1);
   throw failure(untoldWords({ ...question, records: later }, past.seq, thing));
 };
 

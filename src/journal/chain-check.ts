@@ -2,7 +2,7 @@
  * Checks a stretch of the chain, row by row, against every column and hash. Reads in pages (short transactions), so
  * it may run beside a writer. Must not stop at the first bad row: a person who looks for damage wants all of it.
  */
-import type { Db } from './connect.ts';
+import { type Db, isCorruption } from './connect.ts';
 import { chainHashHex, encodedBytesMax, encodeRecord, HASH_BYTES, sha256Hex } from './encoding.ts';
 import { errorOf } from './errors.ts';
 import { isOwnType, JOURNAL_PRUNED, type Pruning, parsePruned, parseReadsClosed, READS_CLOSED } from './own-records.ts';
@@ -92,15 +92,27 @@ const isPruned = (row: Row): boolean => row.slice(1, 10).every((value) => value 
 const readNames = (db: Db): Map<number, string> =>
   new Map(db.prepare<[], [number, string]>('SELECT id, name FROM names').raw().all());
 
-const selectPage = (db: Db) =>
-  db
-    .prepare<[number, number], Row>(
+/** The rows of a stretch, or some of the first of them. */
+const createPages = (db: Db) => {
+  const select = db
+    .prepare<[fromSeq: number, toSeq: number, count: number], Row>(
       `SELECT seq, at, mono, boot, type, v, stream, cause, call, body, lower(hex(body_hash)), lower(hex(hash)),
          typeof(body_hash) || typeof(hash)
-       FROM records WHERE seq >= ? AND seq <= ? ORDER BY seq LIMIT ${pageRows}`,
+       FROM records WHERE seq >= ? AND seq <= ? ORDER BY seq LIMIT ?`,
     )
     .raw()
     .safeIntegers();
+  /** SQLite gives none of the rows where it cannot read one: the fewer are asked for, the better is known which that is. */
+  const rowsFrom = (fromSeq: number, toSeq: number, count = pageRows): Row[] => {
+    try {
+      return select.all(fromSeq, toSeq, Math.min(count, toSeq - fromSeq + 1));
+    } catch (thrown) {
+      if (count === 1 || !isCorruption(thrown)) throw thrown;
+      return rowsFrom(fromSeq, toSeq, Math.floor(count / 2));
+    }
+  };
+  return rowsFrom;
+};
 
 /** An encoder with one buffer for all rows. */
 const createHasher = (): ((record: JournalRecord) => string) => {
@@ -130,7 +142,7 @@ export const checkChain = (db: Db, stretch: Stretch, options: ChainOptions = {})
   const closed: { seq: number; sealed: SealedSegment }[] = [];
   const hashes = new Map<number, Uint8Array>();
   const hashRecord = createHasher();
-  const page = selectPage(db);
+  const rowsFrom = createPages(db);
   const names = readNames(db);
   const soundPage = createSoundPages(db, names, isOwnType);
   let expected = stretch.fromSeq;
@@ -211,7 +223,7 @@ export const checkChain = (db: Db, stretch: Stretch, options: ChainOptions = {})
   try {
     while (expected <= stretch.toSeq) {
       if (!checkSound()) {
-        const rows = page.all(expected, stretch.toSeq);
+        const rows = rowsFrom(expected, stretch.toSeq);
         if (rows.length === 0) break;
         rows.forEach(checkRow);
       }

@@ -36,20 +36,21 @@ const eachRecord = (
 ): Folded => {
   const { columns, decode } = createRecordRows(createNameReader(db), reading);
   const page = db
-    .prepare<[number, number], RawRow>(
-      `SELECT ${columns} FROM records WHERE seq > ? AND seq <= ? AND at IS NOT NULL ORDER BY seq LIMIT ${pageRecords}`,
+    .prepare<[number, number, number], RawRow>(
+      `SELECT ${columns} FROM records WHERE seq > ? AND seq <= ? AND at IS NOT NULL ORDER BY seq LIMIT min(?, ${pageRecords})`,
     )
     .raw();
-  const head = db.prepare<[], number | null>('SELECT max(seq) FROM records').pluck().get() ?? 0;
-  const last = Math.max(fromSeq - 1, Math.min(toSeq ?? head, head));
+  // No further than is asked for, since what is behind that may be damaged.
+  const newest = db.prepare<[number], number | null>('SELECT max(seq) FROM records WHERE seq <= ?').pluck();
+  const last = Math.max(fromSeq - 1, newest.get(toSeq ?? Number.MAX_SAFE_INTEGER) ?? 0);
   let records = 0;
   for (let after = fromSeq - 1; ; ) {
-    const rows = page.all(after, last);
+    const rows = page.all(after, last, last - after);
     for (const row of rows) each(decode(row));
     records += rows.length;
-    const newest = rows.at(-1);
-    if (newest === undefined || rows.length < pageRecords) return { seq: last, records };
-    after = newest[0];
+    const read = rows.at(-1);
+    if (read === undefined || rows.length < pageRecords) return { seq: last, records };
+    after = read[0];
   }
 };
 

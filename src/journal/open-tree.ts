@@ -59,7 +59,7 @@ export const openTree = (path: string): OpenedTree => {
   const db = connectReader(path);
   try {
     const reader = createTreeReader(db);
-    const size = createReader(db).head().seq;
+    const size = createReader(db).headSeq();
     if (size === 0)
       throw new JournalError('Unsafe', `The journal ${path} has no records, so there is nothing to prove.`);
     const [first = new Uint8Array()] = reader.leaves(0, 1);

@@ -4,6 +4,7 @@
  * own business. Opens for reading only, beside the daemon or without it.
  */
 import { connectReader, isCorruption } from './connect.ts';
+import { createHeadSeq } from './head-seq.ts';
 import { isMalformed } from './marks.ts';
 import { createNameReader, type NameReader } from './names.ts';
 import type { SeqRange } from './types.ts';
@@ -98,17 +99,6 @@ const readableIn = (
 export const openOutline = (path: string, paths: OutlinePaths): Outline => {
   const db = connectReader(path);
   const names = createNameReader(db);
-  const head = db.prepare<[], number | null>('SELECT max(seq) FROM records').pluck();
-  // Where the page that has the newest records cannot be read, the indexes know those that are not pruned.
-  const headByIndexes = (): number =>
-    db
-      .prepare<[], number>(
-        `SELECT coalesce(max(seq), 0) FROM (
-           SELECT seq FROM records INDEXED BY records_by_stream WHERE typeof(stream) = 'integer'
-           UNION ALL SELECT seq FROM records INDEXED BY records_by_call WHERE call IS NOT NULL)`,
-      )
-      .pluck()
-      .get() ?? 0;
   // Where all of a stretch are there, the limit keeps SQLite from looking behind it, where it may be unable to read.
   const statementOf = (values: string) =>
     db
@@ -145,14 +135,7 @@ export const openOutline = (path: string, paths: OutlinePaths): Outline => {
   };
 
   return {
-    headSeq: () => {
-      try {
-        return head.get() ?? 0;
-      } catch (thrown) {
-        if (!isCorruption(thrown)) throw thrown;
-        return headByIndexes();
-      }
-    },
+    headSeq: createHeadSeq(db),
     page: (fromSeq, headSeq) => {
       const through = Math.min(headSeq, fromSeq + PAGE_SEQS - 1);
       const { rows, unreadable } = readableIn(rowsOf, fromSeq, through);

@@ -4,8 +4,9 @@
  * in commands that read a journal whose daemon is up or down.
  */
 import { setImmediate as otherTurns } from 'node:timers/promises';
-import type { Db } from './connect.ts';
+import { type Db, isCorruption } from './connect.ts';
 import { GENESIS } from './encoding.ts';
+import { createHeadSeq } from './head-seq.ts';
 import { createNameReader, type NameReader } from './names.ts';
 import { createRecordRows, type RawRow, type Reading, streamName } from './raw-record.ts';
 import { JOURNAL_PRUNED, OWN_STREAM, parsePruned, parseReadsClosed, READS_CLOSED } from './own-records.ts';
@@ -73,6 +74,8 @@ export interface RecordHashes {
 
 export interface JournalReader extends Search {
   readonly head: () => JournalHead;
+  /** That of its last record, known also where that record cannot be read; 0: there is none. */
+  readonly headSeq: () => number;
   /** One page of a query from `cursor` on, in one short transaction; its limit aside. */
   readonly page: (query: ReadQuery, cursor: number, headSeq: number) => RecordPage;
   readonly read: (query?: ReadQuery) => AsyncIterable<JournalRecord>;
@@ -84,6 +87,8 @@ export interface JournalReader extends Search {
   readonly seqAtTime: (tNs: bigint) => number;
   readonly closedSegments: () => SealedSegment[];
   readonly placesOfStream: (stream: string) => RecordPlace[];
+  /** 0: no record of it is left. */
+  readonly firstSeqOfStream: (stream: string) => number;
   readonly lastSeqOfStream: (stream: string) => number;
   readonly placesOfCall: (call: number) => RecordPlace[];
   /** What the chain says of a record, pruned or not; null when there is none. */
@@ -146,7 +151,7 @@ const filterOf = (query: ReadQuery, names: NameReader): Filter | null => {
 };
 
 /** Finds the last record that is not past a moment. */
-const createTimeIndex = (db: Db, head: () => JournalHead): JournalReader['seqAtTime'] => {
+const createTimeIndex = (db: Db, headSeq: () => number): JournalReader['seqAtTime'] => {
   const checkpointAt = db
     .prepare<[number], { seq: bigint; at_max: bigint }>(
       'SELECT seq, at_max FROM checkpoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1',
@@ -154,7 +159,7 @@ const createTimeIndex = (db: Db, head: () => JournalHead): JournalReader['seqAtT
     .safeIntegers();
   /** The last checkpoint that is not past a moment: at_max grows with seq, so halving finds it. */
   const checkpointBefore = (tNs: bigint): number => {
-    let [low, high] = [0, head().seq];
+    let [low, high] = [0, headSeq()];
     while (low < high) {
       const middle = Math.ceil((low + high) / 2);
       const found = checkpointAt.get(middle);
@@ -174,7 +179,7 @@ const createTimeIndex = (db: Db, head: () => JournalHead): JournalReader['seqAtT
 
   return (tNs) => {
     const later = firstLater(tNs);
-    return later === undefined ? head().seq : later - 1;
+    return later === undefined ? headSeq() : later - 1;
   };
 };
 
@@ -246,15 +251,18 @@ const createPrunedReader = (db: Db, names: NameReader): Pick<JournalReader, 'pru
 const createPlacesReader = (
   db: Db,
   names: NameReader,
-): Pick<JournalReader, 'placesOfStream' | 'lastSeqOfStream' | 'placesOfCall'> => {
+): Pick<JournalReader, 'placesOfStream' | 'firstSeqOfStream' | 'lastSeqOfStream' | 'placesOfCall'> => {
   const byStream = db.prepare<[number], { seq: number; call: number | null }>(
     `SELECT seq, call FROM records WHERE typeof(stream) = 'integer' AND stream = ? ORDER BY seq`,
   );
-  const lastByStream = db
-    .prepare<[number], number>(
-      `SELECT seq FROM records WHERE typeof(stream) = 'integer' AND stream = ? ORDER BY seq DESC LIMIT 1`,
-    )
-    .pluck();
+  /** The index alone knows these. */
+  const endByStream = (order: 'ASC' | 'DESC') =>
+    db
+      .prepare<[number], number>(
+        `SELECT seq FROM records WHERE typeof(stream) = 'integer' AND stream = ? ORDER BY seq ${order} LIMIT 1`,
+      )
+      .pluck();
+  const [firstByStream, lastByStream] = [endByStream('ASC'), endByStream('DESC')];
   const byCall = db.prepare<[number], { seq: number; stream: number | string }>(
     'SELECT seq, stream FROM records WHERE call = ? ORDER BY seq',
   );
@@ -262,6 +270,10 @@ const createPlacesReader = (
     placesOfStream: (stream) => {
       const id = names.idOf(stream);
       return id === undefined ? [] : byStream.all(id).map(({ seq, call }) => ({ seq, stream, call }));
+    },
+    firstSeqOfStream: (stream) => {
+      const id = names.idOf(stream);
+      return id === undefined ? 0 : (firstByStream.get(id) ?? 0);
     },
     lastSeqOfStream: (stream) => {
       const id = names.idOf(stream);
@@ -293,10 +305,26 @@ export const createReader = (db: Db, reading: Reading = 'unchecked'): JournalRea
     if (known !== undefined) return known;
     if (statements.size > 32) statements.clear();
     const statement = prepareRaw(
-      `SELECT ${columns} FROM records WHERE seq >= ? AND seq <= ? AND ${filter} ORDER BY seq LIMIT ${pageRecords}`,
+      `SELECT ${columns} FROM records WHERE seq >= ? AND seq <= ? AND ${filter} ORDER BY seq LIMIT min(?, ${pageRecords})`,
     );
     statements.set(filter, statement);
     return statement;
+  };
+
+  /**
+   * Those of a stretch that `filter` lets through, or of its beginning, as far as it can be read: SQLite looks one record further
+   * than it is asked to, unless all have been found. Throws where the first cannot be read.
+   */
+  const readable = (filter: Filter, cursor: number, through: number): { found: RawRow[]; through: number } => {
+    try {
+      const found = statementOf(filter.sql).all(cursor, through, ...filter.values, through - cursor + 1);
+      return { found, through };
+    } catch (thrown) {
+      if (!isCorruption(thrown)) throw thrown;
+      if (cursor < through) return readable(filter, cursor, cursor + Math.floor((through - cursor) / 2));
+      bySeq.all(cursor);
+      return { found: [], through };
+    }
   };
 
   const head = (): JournalHead => headRow.get() ?? { seq: 0, hash: GENESIS };
@@ -306,19 +334,20 @@ export const createReader = (db: Db, reading: Reading = 'unchecked'): JournalRea
     if (cursor === last && isUnfiltered(query)) return { records: bySeq.all(cursor).map(decode), next: cursor + 1 };
     const filter = cursor > last ? null : filterOf(query, names);
     if (filter === null) return { records: [], next: last + 1 };
-    const through = Math.min(last, cursor + window - 1);
     const startedMs = performance.now();
-    const found = statementOf(filter.sql).all(cursor, through, ...filter.values);
+    const { found, through } = readable(filter, cursor, Math.min(last, cursor + window - 1));
     const quick = performance.now() - startedMs < windowGrowsBelowMs;
     window = quick ? Math.min(window * 2, windowMax) : Math.max(windowMin, window / 2);
     const full = found.length === pageRecords;
     return { records: found.map(decode), next: full ? (found.at(-1)?.[0] ?? through) + 1 : through + 1 };
   };
 
-  const seqAtTime = createTimeIndex(db, head);
+  const headSeq = createHeadSeq(db);
+  const seqAtTime = createTimeIndex(db, headSeq);
 
   return {
     head,
+    headSeq,
     page,
     seqAtTime,
     ...createReadsReader(db),
@@ -326,12 +355,12 @@ export const createReader = (db: Db, reading: Reading = 'unchecked'): JournalRea
     ...createPlacesReader(db, names),
     ...createSearch(db, names, rows),
     read: async function* (query = {}) {
-      const headSeq = head().seq;
-      const last = Math.min(headSeq, query.toSeq ?? headSeq);
+      const newestSeq = headSeq();
+      const last = Math.min(newestSeq, query.toSeq ?? newestSeq);
       const skipped = query.fromNs === undefined ? 0 : seqAtTime(query.fromNs - 1n);
       let left = query.limit ?? Number.MAX_SAFE_INTEGER;
       for (let cursor = Math.max(1, query.fromSeq ?? 1, skipped + 1); cursor <= last && left > 0; ) {
-        const { records, next } = page(query, cursor, headSeq);
+        const { records, next } = page(query, cursor, newestSeq);
         yield* records.slice(0, left);
         left -= records.length;
         cursor = next;

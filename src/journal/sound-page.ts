@@ -2,7 +2,7 @@
  * Checks a page of the chain in one go, as fast as it can: computes the hashes of all its records and compares them with
  * those that are stored. Says only whether every column is as it was written; what is wrong is chain-check.ts's to find.
  */
-import type { Db } from './connect.ts';
+import { type Db, isCorruption } from './connect.ts';
 import { createChain, HASH_BYTES } from './encoding.ts';
 import { createRowEncoder, type RawRecord, recordColumns } from './raw-record.ts';
 
@@ -38,18 +38,28 @@ const ROW_BYTES = 2 * HASH_BYTES;
 /** @param isTold  by its type, whether a record is told */
 export const createSoundPages = (db: Db, names: ReadonlyMap<number, string>, isTold: (type: string) => boolean) => {
   const select = db
-    .prepare<[number, number], Row>(
+    .prepare<[fromSeq: number, toSeq: number, count: number], Row>(
       `SELECT ${recordColumns}, hex(body_hash || hash) FROM records
-         WHERE seq >= ? AND seq <= ? AND ${isWhole} ORDER BY seq`,
+         WHERE seq >= ? AND seq <= ? AND ${isWhole} ORDER BY seq LIMIT ?`,
     )
     .raw();
   const encodingOf = createRowEncoder((id) => names.get(id));
   // Used for every page: what is taken anew for each, others would notice when it is cleared up.
   let [stored, computed]: readonly [Buffer, Buffer] = [Buffer.alloc(0), Buffer.alloc(0)];
 
-  /** null: something in these records is not as it was written, or one is pruned or missing. */
+  /** None where one of them cannot be read. */
+  const rowsOf = (fromSeq: number, toSeq: number): readonly Row[] => {
+    try {
+      return select.all(fromSeq, toSeq, toSeq - fromSeq + 1);
+    } catch (thrown) {
+      if (!isCorruption(thrown)) throw thrown;
+      return [];
+    }
+  };
+
+  /** null: something in these records is not as it was written, or one is pruned, missing or cannot be read. */
   return (fromSeq: number, toSeq: number, previousHash: string): SoundPage | null => {
-    const rows = select.all(fromSeq, toSeq);
+    const rows = rowsOf(fromSeq, toSeq);
     if (rows.length !== toSeq - fromSeq + 1) return null;
     const bytes = rows.length * ROW_BYTES;
     if (stored.length < bytes) [stored, computed] = [Buffer.alloc(bytes), Buffer.alloc(bytes)];

@@ -130,7 +130,7 @@ const checkCheckpoints = (db: Db, { path, kept }: SurroundingsTask, chain: Chain
     if (key !== null && !isSigned(key, checkpoint)) find(seq, `the signature of the checkpoint is not by ${keyPath}.`);
     // Records that were appended since the check began are not this check's.
     const known = chain.hashes.get(seq);
-    if (seq > chain.headSeq && seq > createReader(db).head().seq) {
+    if (seq > chain.headSeq && seq > createReader(db).headSeq()) {
       find(seq, `there is a checkpoint, but the records end at ${chain.headSeq}: the journal was cut.`);
     } else if (seq <= chain.headSeq && (known === undefined || !sameBytes(hash, known))) {
       find(seq, 'its checkpoint has another hash: the chain was rewritten.');
@@ -150,7 +150,7 @@ const checkAgainst = (
   const keyPath = kept.key ?? journalFiles(path).key;
   const known = {
     headSeq: chain.headSeq,
-    newestSeq: createReader(db).head().seq,
+    newestSeq: createReader(db).headSeq(),
     hashes: chain.hashes,
     roots: tree.roots,
     origin: tree.firstBodyHash === null ? null : originOf(tree.firstBodyHash),
@@ -171,7 +171,7 @@ const checkHeadFile = (path: string, key: PublicKey, chain: Chain, db: Db, find:
   if (typeof beside === 'string') return find(null, beside);
   const { seq, hash } = beside;
   if (key !== null && !isSigned(key, beside)) find(null, `The signature in ${path} is not by the journal's key.`);
-  if (seq > chain.headSeq && seq > createReader(db).head().seq) {
+  if (seq > chain.headSeq && seq > createReader(db).headSeq()) {
     return find(
       seq,
       `${path} knows this record, but the records end at ${chain.headSeq}: the journal was put back or cut.`,
@@ -183,7 +183,7 @@ const checkHeadFile = (path: string, key: PublicKey, chain: Chain, db: Db, find:
 
 /** Every prune record there is now: rows may have been pruned since the chain was read. */
 const allPrunings = (db: Db, chain: Chain): Pruning[] => {
-  const later = createReader(db).page({ types: [JOURNAL_PRUNED] }, chain.headSeq + 1, createReader(db).head().seq);
+  const later = createReader(db).page({ types: [JOURNAL_PRUNED] }, chain.headSeq + 1, createReader(db).headSeq());
   return [...chain.parts.flatMap(({ prunings }) => prunings), ...later.records.map(parsePruned)];
 };
 
@@ -239,7 +239,7 @@ const checkReads = (db: Db, chain: Chain, prunings: readonly Pruning[], find: Fi
   const dropped = new Set(prunings.flatMap(({ segments }) => segments));
   const present = new Map(segmentsWithChunks(db).map((segment) => [segment, checkChunks(db, segment, find)]));
   const rows = db.prepare<[], [number, number]>('SELECT segment, closed FROM read_segments').raw().all();
-  const newestSeq = createReader(db).head().seq;
+  const newestSeq = createReader(db).headSeq();
   for (const [segment, closed] of rows) {
     // Closed since the chain was read: the next check's business.
     if (closed > chain.headSeq && closed <= newestSeq) continue;

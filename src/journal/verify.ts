@@ -141,7 +141,7 @@ const planOf = (path: string, against: readonly string[]): Plan => {
     // Before the head, since what is built later is of records that are not looked at.
     const tree = readTreeBefore(db, path, kept);
     const keptSeqs = chainSeqs([readKept(journalFiles(path).head), ...kept]);
-    const headSeq = createReader(db).head().seq;
+    const headSeq = createReader(db).headSeq();
     return { headSeq, stretches: stretchesOf(db, headSeq), keptSeqs, tree };
   } finally {
     db.close();

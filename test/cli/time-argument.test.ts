@@ -156,7 +156,7 @@ describe('ranges', () => {
 
   /** Records at these moments, as the journal looks them up: by the greatest time so far. */
   const timelineOf = (timesNs: readonly bigint[]): Timeline => ({
-    head: () => ({ seq: timesNs.length, hash: new Uint8Array() }),
+    headSeq: () => timesNs.length,
     seqAtTime: (tNs) => {
       const later = timesNs.findIndex((atNs) => atNs > tNs);
       return later < 0 ? timesNs.length : later;

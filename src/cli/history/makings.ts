@@ -153,7 +153,7 @@ export const learnMakings = (reader: JournalReader, selection: Selection, toSeq:
  */
 export const learnOf = (reader: JournalReader, selection: Selection): ((streams: Iterable<string>) => void) => {
   const learnt = new Set<string>();
-  if (selection.wanted.image != null) learnFound(reader, selection, reader.head().seq, IMAGES);
+  if (selection.wanted.image != null) learnFound(reader, selection, reader.headSeq(), IMAGES);
   const learn = (stream: string): void => {
     const { kind } = subjectOf(stream);
     if ((kind !== 'sandbox' && kind !== 'container') || learnt.has(stream)) return;

@@ -6,6 +6,7 @@ import { type ContainerConfig, NamespaceMode, type PodSandboxMetadata } from '..
 import { containerStream, imageStream, sandboxStream, subjectOf } from '../../domain/model/records.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
+import { unlessDamaged } from '../damage.ts';
 import { shortId } from '../format.ts';
 import { knownAs } from './entries.ts';
 
@@ -36,7 +37,7 @@ export interface Names {
 }
 
 /** Where names come from: all that a reader has to offer. */
-export type NameSource = Pick<JournalReader, 'placesOfStream' | 'page'>;
+export type NameSource = Pick<JournalReader, 'firstSeqOfStream' | 'page'>;
 
 const REMEMBERED_MAX = 50_000;
 
@@ -51,10 +52,10 @@ export const podNameOf = ({ name = '', namespace = '', uid = '', attempt = 0 }: 
 export const recordOf = (source: Pick<JournalReader, 'page'>, seq: number): JournalRecord | undefined =>
   source.page({}, seq, seq).records[0];
 
-/** The first record of a stream, which tells of the making of what it is about. */
+/** The first record of a stream, which tells of the making of what it is about; for a name alone nothing fails. */
 export const firstOf = (source: NameSource, stream: string): JournalRecord | undefined => {
-  const [place] = source.placesOfStream(stream);
-  return place === undefined ? undefined : recordOf(source, place.seq);
+  const seq = source.firstSeqOfStream(stream);
+  return seq === 0 ? undefined : (unlessDamaged(() => recordOf(source, seq)) ?? undefined);
 };
 
 export const createNames = (source: NameSource): Names => {

@@ -5,6 +5,7 @@
 import { NODE_STREAM } from '../../domain/model/records.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
+import { unlessDamaged } from '../damage.ts';
 import { type Moment, type Range, seqsOf } from '../time-argument.ts';
 import { COMPLETED, createCollector, type Collector, type Entry } from './entries.ts';
 import { recordOf } from './names.ts';
@@ -57,7 +58,7 @@ interface ReadsSource {
 /** When a moment was: read calls have no numbers. Of a record that is pruned, when the next one was that is not. */
 const timeOf = (reader: JournalReader, moment: Moment): bigint | null => {
   if (moment.kind === 'time') return moment.atNs;
-  return reader.page({}, moment.seq, reader.head().seq).records[0]?.atNs ?? null;
+  return reader.page({}, moment.seq, reader.headSeq()).records[0]?.atNs ?? null;
 };
 
 /** Read calls in the order of their commits, a page at a time. */
@@ -125,11 +126,17 @@ const inOrder = (entries: readonly Entry[], reads: readonly Entry[]): Entry[] =>
   return reads.length === 0 ? sorted : sorted.sort((a, b) => (momentOf(a) < momentOf(b) ? -1 : 1));
 };
 
+/** What became of a call from `fromSeq` on. Nothing is known of what cannot be read. */
+const laterOf = (reader: JournalReader, call: number, fromSeq: number, toSeq: number): readonly JournalRecord[] =>
+  (unlessDamaged(() => reader.placesOfCall(call)) ?? [])
+    .filter(({ seq }) => seq >= fromSeq && seq <= toSeq)
+    .flatMap(({ seq }) => unlessDamaged(() => recordOf(reader, seq)) ?? []);
+
 export const createScan = (options: ScanOptions): Scan => {
   const { reader, selection, withEvents, range, heldMax = HELD_MAX } = options;
   const seqs = seqsOf(reader, range);
   const shownSeq = options.shownSeq ?? 0;
-  const fromSeq = Math.min(Math.max(seqs.fromSeq, shownSeq + 1), reader.head().seq + 1);
+  const fromSeq = Math.min(Math.max(seqs.fromSeq, shownSeq + 1), reader.headSeq() + 1);
   const toSeq = Math.max(fromSeq - 1, seqs.toSeq);
   const runs = ranBefore(reader, fromSeq);
   const collector: Collector = createCollector(withEvents, fromSeq, runs, options.askedFromSeq);
@@ -169,10 +176,7 @@ export const createScan = (options: ScanOptions): Scan => {
   const settle = (): Entry[] => {
     const calls = collector.open();
     for (const call of calls) {
-      const later = reader
-        .placesOfCall(call)
-        .filter(({ seq }) => seq > readSeq && (seq <= toSeq || range.until !== null));
-      const records = later.flatMap(({ seq }) => recordOf(reader, seq) ?? []);
+      const records = laterOf(reader, call, readSeq + 1, range.until === null ? toSeq : Infinity);
       if (options.live && !records.some(({ type }) => type === COMPLETED)) continue;
       for (const record of records) {
         selection.learn(record);
@@ -184,16 +188,12 @@ export const createScan = (options: ScanOptions): Scan => {
 
   /** Calls of the range may have ended behind it. */
   const endLater = (): void => {
-    for (const call of collector.open()) {
-      for (const { seq } of reader.placesOfCall(call)) {
-        const record = seq > toSeq ? recordOf(reader, seq) : undefined;
-        if (record !== undefined) collector.takeOutside(record);
-      }
-    }
+    for (const call of collector.open())
+      for (const record of laterOf(reader, call, toSeq + 1, Infinity)) collector.takeOutside(record);
   };
 
   function* steps(): Generator<Step> {
-    for (let head = reader.head().seq; cursor <= head; ) {
+    for (let head = reader.headSeq(); cursor <= head; ) {
       const { records, next } = reader.page({}, cursor, head);
       for (const record of records) yield { entries: take(record), throughSeq: record.seq };
       cursor = next;

@@ -10,9 +10,11 @@ import { ANY_RECORD, whyNewer, type Writer, writerOf } from '../../engine/newer.
 import { nodeFoldTelling } from '../../engine/node-fold.ts';
 import { foldState } from '../../journal/fold.ts';
 import type { JournalReader } from '../../journal/reader.ts';
+import type { ReadQuery } from '../../journal/types.ts';
 import { failure } from '../command.ts';
 import { counted, shortUtcTime } from '../format.ts';
 import { recordOf } from '../history/names.ts';
+import { unlessDamaged } from '../damage.ts';
 import { allRecords } from './pages.ts';
 import { type Moment, seqAt } from '../time-argument.ts';
 
@@ -25,18 +27,23 @@ export interface PastState {
   readonly notes: readonly string[];
 }
 
-type Source = Pick<JournalReader, 'head' | 'seqAtTime' | 'placesOfStream' | 'page'>;
+type Source = Pick<JournalReader, 'headSeq' | 'seqAtTime' | 'page'>;
 
-/** How many records up to `seq` are pruned: what was removed since is missing in a state that is folded without them. */
+const PRUNINGS: ReadQuery = { streams: [NODE_STREAM], types: [JOURNAL_PRUNED] };
+
+/**
+ * How many records up to `seq` are pruned: what was removed since is missing in a state that is folded without them. What was pruned
+ * later than where the journal can be read is not known.
+ */
 const prunedUpTo = (reader: Source, seq: number): number =>
-  allRecords(reader, { streams: [NODE_STREAM], types: [JOURNAL_PRUNED] }, reader.head().seq)
+  (unlessDamaged(() => allRecords(reader, PRUNINGS, reader.headSeq())) ?? allRecords(reader, PRUNINGS, seq))
     .flatMap((record) => parsePruned(record).seqs)
     .reduce((sum, [first, last]) => sum + Math.max(0, Math.min(last, seq) - first + 1), 0);
 
 /** Now, or the newest record, where that was written by a clock that goes ahead of this one. */
 const latestNs = (reader: Source, headSeq: number): bigint => {
   const nowNs = BigInt(Date.now()) * 1_000_000n;
-  const headNs = recordOf(reader, headSeq)?.atNs ?? 0n;
+  const headNs = unlessDamaged(() => recordOf(reader, headSeq))?.atNs ?? 0n;
   return headNs > nowNs ? headNs : nowNs;
 };
 
@@ -48,7 +55,7 @@ export const nothingBy = (first: { readonly atNs: bigint } | null | undefined): 
 
 /** The moment that is meant, as a record. Throws where nothing was recorded by then. */
 const recordAtMoment = (reader: Source, moment: Moment): number => {
-  const headSeq = reader.head().seq;
+  const headSeq = reader.headSeq();
   if (headSeq === 0) throw failure('Nothing is recorded in the journal yet.');
   if (moment.kind === 'record' && moment.seq > headSeq)
     throw failure(`There is no record ${moment.seq}: the journal ends with record ${headSeq}.`);

@@ -62,7 +62,7 @@ export interface ReadTold {
 export const journalSource = (name: string, file: string): Source => {
   const { path, release } = readableCopy(file);
   const reader = openReader(path);
-  const headSeq = reader.head().seq;
+  const headSeq = reader.headSeq();
   const pruned = reader.lastPrunedSeq(headSeq);
   const start = startOf(path, reader, pruned);
   return {
@@ -127,7 +127,7 @@ const startOf = (path: string, reader: JournalReader, pruned: number): Start => 
 };
 
 const lastPruning = (reader: JournalReader): number => {
-  const headSeq = reader.head().seq;
+  const headSeq = reader.headSeq();
   let last = 0;
   for (let cursor = 1; cursor <= headSeq; ) {
     const { records, next } = reader.page({ types: [JOURNAL_PRUNED] }, cursor, headSeq);

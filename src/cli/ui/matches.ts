@@ -85,7 +85,7 @@ export async function* findMatches(chosen: Chosen, options: MatchOptions): Async
     const isInDoubt = unknownMethods(filter.methods).length > 0;
     let isFound = false;
     const selection = createSelection(choosesAll(things) ? {} : things);
-    const headSeq = reader.head().seq;
+    const headSeq = reader.headSeq();
     const rest = { reader, withEvents: true, withReads: false };
     const until = range.until ?? (headSeq === 0 ? null : ({ kind: 'record', seq: headSeq } as const));
     const asked = { ...rest, selection, range: { ...range, until } };
@@ -124,7 +124,7 @@ export async function* findMatches(chosen: Chosen, options: MatchOptions): Async
       await Promise.race([watch.changed(), aborted]);
       if (isOver()) return;
       const news = scan.news().flatMap(chosenOf);
-      if (news.length > 0) yield { seqs: news, throughSeq: reader.head().seq, isWhole: true, note: '' };
+      if (news.length > 0) yield { seqs: news, throughSeq: reader.headSeq(), isWhole: true, note: '' };
     }
   } finally {
     watch?.close();

@@ -104,7 +104,7 @@ export const openQuestions = (path: string, level: Level, showTime: ShowTime): Q
     why: (seq) => {
       known(seq);
       const { state, atNs } = pastAt(seq);
-      const headSeq = reader.head().seq;
+      const headSeq = reader.headSeq();
       // A call is explained with its end, which came later.
       const isCall = known(seq).type === 'call.received';
       const records = createRecords(reader, isCall ? headSeq : seq);

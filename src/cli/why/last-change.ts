@@ -15,7 +15,7 @@ import { recordOf } from '../history/names.ts';
 import { allRecords } from '../past/pages.ts';
 import { fieldAt, objectIn } from '../past/things.ts';
 
-type Source = Pick<JournalReader, 'keptSnapshots' | 'placesOfStream' | 'page'>;
+type Source = Pick<JournalReader, 'keptSnapshots' | 'placesOfStream' | 'firstSeqOfStream' | 'page'>;
 
 export interface FieldOf {
   readonly thing: string;
@@ -80,8 +80,8 @@ const changeWithin = (
 
 /** Records that may change the object: its own, its pod's, and starts of the daemon; all else need not be folded. */
 const touchingSeqs = (reader: Source, stream: string, throughSeq: number): number[] => {
-  const first = reader.placesOfStream(stream)[0];
-  const record = first === undefined ? undefined : recordOf(reader, first.seq);
+  const firstSeq = reader.firstSeqOfStream(stream);
+  const record = firstSeq === 0 ? undefined : recordOf(reader, firstSeq);
   const made = record === undefined ? null : readableEvent(record);
   const pod = made?.type === 'container.requested' ? [sandboxStream(made.body.podSandboxId)] : [];
   const of = (names: readonly string[]): number[] =>
@@ -104,7 +104,7 @@ export const lastChange = (
     throw misuse(
       `--last-change: "${field}" names no field. A name with dots stands in brackets and quotes, as scribe diff has it: config.labels["app.kubernetes.io/name"].`,
     );
-  const bornSeq = reader.placesOfStream(stream)[0]?.seq ?? 1;
+  const bornSeq = reader.firstSeqOfStream(stream) || 1;
   const touching = touchingSeqs(reader, stream, throughSeq);
   const starts = [
     0,

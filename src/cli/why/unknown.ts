@@ -7,7 +7,7 @@ import { find, type Found, type Sources } from './find.ts';
 export interface Asked extends Sources {
   /** That of `Sources`, and when each record of a stream was written. */
   readonly reader: Sources['reader'] & {
-    readonly placesOfStream: (stream: string) => readonly { readonly seq: number }[];
+    readonly firstSeqOfStream: (stream: string) => number;
   };
 }
 
@@ -28,10 +28,10 @@ export const untoldWords = (toHead: Asked, toSeq: number, text: string): string 
     case 'call':
       return `${nothing}: record ${found.received.seq} asked for it later. --at ${found.received.seq} has it.`;
     case 'thing': {
-      const [first] = toHead.reader.placesOfStream(found.stream);
-      return first === undefined
+      const firstSeq = toHead.reader.firstSeqOfStream(found.stream);
+      return firstSeq === 0
         ? `${nothing} but that it was there: its records are pruned.`
-        : `${nothing}: the first record of it is ${first.seq}. --at ${first.seq} or later has it.`;
+        : `${nothing}: the first record of it is ${firstSeq}. --at ${firstSeq} or later has it.`;
     }
     case 'record':
     case 'nothing':

@@ -89,7 +89,7 @@ async function endOf({ journalPath, traces: { lastSeq } }: Pick<Options, 'journa
   if (lastSeq === 0) return { how: 'none' };
   const reader = openReader(journalPath);
   try {
-    return await lastEnd(reader, lastSeq, reader.head().seq);
+    return await lastEnd(reader, lastSeq, reader.headSeq());
   } finally {
     reader.close();
   }
