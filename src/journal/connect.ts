@@ -69,7 +69,7 @@ export const explain = (path: string, thrown: unknown): Error => {
   if (!isCorruption(error)) return error;
   return new JournalError(
     'Corrupt',
-    `SQLite cannot read the journal ${path}: ${error.message}. A copy that was cut short, or made without journal.db-wal, is of no use: make it with scribe journal backup.`,
+    `SQLite cannot read the journal ${path}: ${error.message}. A copy that was cut short, or made without journal.db-wal, is of no use: make it with scribe journal backup. Where it is damaged otherwise, scribe verify says from which record on, and all before that can be read: with --until, or --at.`,
     { cause: error },
   );
 };

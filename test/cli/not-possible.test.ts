@@ -212,6 +212,11 @@ test('a file that is damaged at the end of its records: what is before that is r
   await file.write(Buffer.alloc(pageBytes, 0xff), 0, pageBytes, (lastLeaf - 1) * pageBytes);
   const before = (await firstUnreadable(at)) - 1;
   await cannotReadOn(at, before);
+  await fails(
+    ['diff', '1000', String(before + 1), '--root', at],
+    1,
+    /scribe verify says from which record on, .* or --at\.$/m,
+  );
   for (const words of [
     ['diff', '1000', String(before)],
     ['at', String(before), 'get', 'pods'],
