@@ -1,19 +1,17 @@
 /** What commands say, and with which exit status, when what is asked for cannot be: each names what is wrong, and no stack is shown. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { copyFile, mkdir, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import type { EntryRow, ErrorAnswer, RecordAnswer } from '../../src/ui/answers.ts';
-import { makeJournal } from '../../scripts/lib/large-journal/make.ts';
 import type { DoctorResult } from '../../src/adapters/doctor/result.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
-import { run, runOk, startProcess } from '../support/process.ts';
+import { run, runOk } from '../support/process.ts';
 import { fillAtOnce, freeBytesOf, mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { tell } from './story.ts';
 import { tamper, withoutTriggers } from '../journal/support.ts';
-import { jsonLines, rootWith, scribe } from './support.ts';
+import { fails, jsonLines, rootWith, scribe } from './support.ts';
 import { serveJournal } from './ui/served.ts';
 
 const owner = cleanupAfterAll();
@@ -38,13 +36,6 @@ before(async () => {
   await writeFile(join(dir, 'cut.db'), Buffer.from('SQLite format 3\0'));
   await truncate(join(dir, 'cut.db'), 10_000);
 });
-
-const fails = async (words: readonly string[], status: 1 | 2, said: RegExp): Promise<void> => {
-  const { exitStatus, stderr } = await scribe(words);
-  assert.match(stderr, said, words.join(' '));
-  assert.doesNotMatch(stderr, /^ {4}at /m);
-  assert.equal(exitStatus, status);
-};
 
 test('a moment that has not come yet, or was before all records', async () => {
   for (const words of [
@@ -133,106 +124,6 @@ test('on the page a record that is no JSON keeps nobody from the others, and is 
   assert.equal((await frames().next()).value?.head.count, records.length);
   const shown = await get<{ body: unknown; row: { outcome: string } }>(`record?seq=${seq}`);
   assert.deepEqual([shown.body, shown.row.outcome], [{ unreadable: true }, 'cannot be read: see scribe verify']);
-});
-
-/** As verify names it. */
-const firstUnreadable = async (at: string): Promise<number> => {
-  const { stdout, exitStatus } = await scribe(['verify', '--root', at]);
-  assert.equal(exitStatus, 1);
-  const [, first] = /^record ([\d,]+): SQLite cannot read on from here/m.exec(stdout) ?? assert.fail(stdout);
-  return Number(first?.replaceAll(',', ''));
-};
-
-const cannotReadOn = async (at: string, before: number): Promise<void> => {
-  const said = /^scribe: SQLite cannot read on in the journal: database disk image is malformed\. scribe verify says/m;
-  for (const command of ['history', 'export']) {
-    await fails([command, '--root', at], 1, said);
-    const { exitStatus, stdout, stderr } = await scribe([command, '--root', at, '--until', String(before)]);
-    assert.equal(exitStatus, 0, `${command}: ${stderr}`);
-    assert.ok(stdout.length > 10_000, command);
-  }
-  for (const command of ['report', 'replay']) await fails([command, '--root', at], 1, said);
-  // All that can be read is there, and not only what is before the page of records that the damaged one is among.
-  const { stdout } = await scribe(['export', '--root', at]);
-  assert.equal(stdout.trimEnd().split('\n').length, before);
-};
-
-test('a file that is damaged in the middle: each command says what can be done, and what was before it can be read', async (t) => {
-  const at = await tempDir(t);
-  const path = join(at, 'journal.db');
-  await makeJournal({ path, records: 3_000, seed: 5 });
-  await using file = await open(path, 'r+');
-  const { size } = await file.stat();
-  const pageBytes = 4_096;
-  await file.write(Buffer.alloc(pageBytes, 0xff), 0, pageBytes, Math.floor(size / 2 / pageBytes) * pageBytes);
-  const before = (await firstUnreadable(at)) - 1;
-  await cannotReadOn(at, before);
-
-  const { frames, get } = await serveJournal(t, path);
-  const { value: frame } = await frames().next();
-  assert.ok(frame !== undefined);
-  const { unreadable, count, throughSeq } = frame.head;
-  const missing = unreadable.reduce((sum, [first, last]) => sum + last - first + 1, 0);
-  const from = unreadable[0]?.[0] ?? 0;
-  assert.equal(count + missing, throughSeq);
-  assert.ok(from > before && missing < 300, JSON.stringify(unreadable));
-  const last = unreadable.at(-1)?.[1] ?? 0;
-  for (const seq of [from - 1, last + 1, throughSeq])
-    assert.equal((await get<RecordAnswer>(`record?seq=${seq}`)).seq, seq);
-  const listed = await get<EntryRow[]>(`entries?seqs=${last - 1},${last},${throughSeq}`);
-  assert.deepEqual(
-    listed.map(({ seq }) => seq),
-    [throughSeq],
-  );
-  assert.match((await get<ErrorAnswer>(`record?seq=${last}`)).error, /SQLite cannot read on in the journal/);
-  const ui = await startProcess(t, [process.execPath, program, 'ui', path]);
-  await ui.until(/^http:\/\/127\.0\.0\.1:/m);
-  await ui.until(
-    new RegExp(
-      `^scribe: Not shown, for SQLite cannot read them: records ${from.toLocaleString('en-US')} to .* scribe verify `,
-      'm',
-    ),
-  );
-  assert.equal(ui.isAlive(), true);
-});
-
-test('a file that is damaged at the end of its records: what is before that is read, shown and named', async (t) => {
-  const at = await tempDir(t);
-  const path = join(at, 'journal.db');
-  await makeJournal({ path, records: 3_000, seed: 5 });
-  const pageBytes = 4_096;
-  let lastLeaf = 0;
-  tamper(path, (db) => {
-    const leaves = db.prepare<[], number>(
-      "SELECT pageno FROM dbstat WHERE name = 'records' AND pagetype = 'leaf' ORDER BY path DESC LIMIT 1",
-    );
-    lastLeaf = leaves.pluck().get() ?? assert.fail('records has no page');
-  });
-  await using file = await open(path, 'r+');
-  await file.write(Buffer.alloc(pageBytes, 0xff), 0, pageBytes, (lastLeaf - 1) * pageBytes);
-  const before = (await firstUnreadable(at)) - 1;
-  await cannotReadOn(at, before);
-  await fails(
-    ['diff', '1000', String(before + 1), '--root', at],
-    1,
-    /scribe verify says from which record on, .* or --at\.$/m,
-  );
-  for (const words of [
-    ['diff', '1000', String(before)],
-    ['at', String(before), 'get', 'pods'],
-  ])
-    assert.equal((await scribe([...words, '--root', at])).exitStatus, 0, words.join(' '));
-
-  const { value } = await (await serveJournal(t, path)).frames().next();
-  const { unreadable, count, headSeq: newest } = value?.head ?? assert.fail('there is no frame');
-  assert.equal(unreadable.length, 1);
-  const [[first, last] = [0, 0]] = unreadable;
-  assert.deepEqual([last, count, first], [newest, before, before + 1]);
-  assert.ok(newest - first < 100, JSON.stringify(unreadable));
-  const ui = await startProcess(t, [process.execPath, program, 'ui', path]);
-  await ui.until(/^http:\/\/127\.0\.0\.1:/m);
-  await ui.until(/^scribe: Not shown, for SQLite cannot read them: records 2,9\d\d to 3,0\d\d\. scribe verify /m);
-  assert.equal(ui.isAlive(), true);
 });
 
 test('a file to replay that is empty, cut short, of something else, or not there', async () => {

@@ -2,6 +2,7 @@
  * Journals for commands to read, written by the real engine, and commands run in this process: their exit status and
  * all they said.
  */
+import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { WriteStream } from 'node:tty';
@@ -65,6 +66,14 @@ export const scribe = async (
   const io = { stdin: input, stdout: stdout.output, stderr: stderr.output };
   const exitStatus = await runCommandLine(words, io);
   return { exitStatus, stdout: stdout.text(), stderr: stderr.text() };
+};
+
+/** It ends with this status and says that, with no stack. */
+export const fails = async (words: readonly string[], status: 1 | 2, said: RegExp): Promise<void> => {
+  const { exitStatus, stderr } = await scribe(words);
+  assert.match(stderr, said, words.join(' '));
+  assert.doesNotMatch(stderr, /^ {4}at /m);
+  assert.equal(exitStatus, status);
 };
 
 /** Lines of JSON, parsed. */
