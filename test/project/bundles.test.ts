@@ -16,7 +16,7 @@ const packagesOf = async (name: string): Promise<ReadonlySet<string>> => {
     if (seen.has(file)) return;
     seen.add(file);
     const text = await textOf(file);
-    for (const [, path = ''] of text.matchAll(/^\/\/ node_modules\/(.+)\/[^/]+$/gm)) packages.add(path);
+    for (const [, path = ''] of text.matchAll(/^\/\/ .*node_modules\/(.+)\/[^/]+$/gm)) packages.add(path);
     for (const [, chunk = ''] of text.matchAll(/^(?:import .*|\} from )"\.\/(chunk-.+\.js)";$/gm)) await read(chunk);
   };
   await read(name);
