@@ -6,8 +6,7 @@ import type { Logger } from 'pino';
 import { KnownError } from '../domain/model/errors.ts';
 import type { JournalDoubt } from '../domain/model/notes.ts';
 import type { NodeState } from '../domain/model/state.ts';
-import type { FoldedColumns } from '../engine/codec.ts';
-import { ANY_RECORD, whyNewer, type Writer, writerOf } from '../engine/newer.ts';
+import { type UnknownRecord, whyNewerIn, writerOf } from '../engine/newer.ts';
 import { nodeFoldTelling } from '../engine/node-fold.ts';
 import { type FoldedState, foldState } from '../journal/fold.ts';
 import type { LostHead } from '../journal/lost-heads.ts';
@@ -72,7 +71,7 @@ export const openNode = ({ path, findings, log, ...options }: Options): OpenedNo
 
 /** Records that this scribe does not know. */
 interface Unknown {
-  readonly first: { readonly record: FoldedColumns; readonly writer: Writer | null } | null;
+  readonly first: UnknownRecord | null;
   readonly records: number;
 }
 
@@ -80,7 +79,7 @@ const NOTHING_UNKNOWN: Unknown = { first: null, records: 0 };
 
 /** Pods may run on that this scribe knows nothing of, or takes for others, and nobody else would say so. */
 const newerFindings = ({ first, records }: Unknown, state: NodeState): string[] => {
-  const why = first === null ? whyNewer(ANY_RECORD, writerOf(state)) : whyNewer(first.record, first.writer);
+  const why = whyNewerIn(first, state);
   if (why === null) return [];
   const what =
     first === null ? '' : `, and ${records} of its records, from record ${first.record.seq} on, are passed over`;

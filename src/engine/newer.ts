@@ -3,6 +3,7 @@ import { RECORD_VERSION } from '../domain/model/records.ts';
 import { DECISION_RULES, rulesOf } from '../domain/model/rules.ts';
 import type { NodeState } from '../domain/model/state.ts';
 import type { JournalRecord } from '../journal/types.ts';
+import type { FoldedColumns } from './codec.ts';
 
 export interface Writer {
   readonly version: string;
@@ -36,7 +37,7 @@ export const writerIn = ({ type, body }: Written): Writer | null => {
 };
 
 /** That of every version. */
-export const ANY_RECORD: Written = { type: '', v: 1, body: '' };
+const ANY_RECORD: Written = { type: '', v: 1, body: '' };
 
 /** A sentence for a record, or all that its writer wrote, that this scribe does not know; null: it knows it. */
 export const whyNewer = ({ type, v }: Written, writer: Writer | null): string | null => {
@@ -49,3 +50,13 @@ export const whyNewer = ({ type, v }: Written, writer: Writer | null): string | 
         : null;
   return more === null ? null : `scribe ${version} wrote it (${more}): use scribe ${version} or later.`;
 };
+
+/** The first record of a journal that this scribe does not know, and who wrote it. */
+export interface UnknownRecord {
+  readonly record: FoldedColumns;
+  readonly writer: Writer | null;
+}
+
+/** The same for what a state is folded from; `first`: null where every record of it is known. */
+export const whyNewerIn = (first: UnknownRecord | null, state: NodeState): string | null =>
+  first === null ? whyNewer(ANY_RECORD, writerOf(state)) : whyNewer(first.record, first.writer);

@@ -5,16 +5,15 @@
 import { JOURNAL_PRUNED, parsePruned } from '../../journal/own-records.ts';
 import { NODE_STREAM } from '../../domain/model/records.ts';
 import type { NodeState } from '../../domain/model/state.ts';
-import type { FoldedColumns } from '../../engine/codec.ts';
-import { ANY_RECORD, whyNewer, type Writer, writerOf } from '../../engine/newer.ts';
+import { type UnknownRecord, whyNewerIn, writerOf } from '../../engine/newer.ts';
 import { nodeFoldTelling } from '../../engine/node-fold.ts';
 import { foldState } from '../../journal/fold.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { ReadQuery } from '../../journal/types.ts';
 import { failure } from '../command.ts';
+import { unlessDamaged } from '../damage.ts';
 import { counted, shortUtcTime } from '../format.ts';
 import { recordOf } from '../history/names.ts';
-import { unlessDamaged } from '../damage.ts';
 import { allRecords } from './pages.ts';
 import { type Moment, seqAt } from '../time-argument.ts';
 
@@ -66,15 +65,9 @@ const recordAtMoment = (reader: Source, moment: Moment): number => {
   return seq;
 };
 
-/** The first record that this scribe does not know, and who wrote it. */
-interface Unknown {
-  readonly record: FoldedColumns;
-  readonly writer: Writer | null;
-}
-
 /** What is shown of a journal that a newer scribe wrote may be wrong, and nobody is to take it for right. */
-const newerNotes = (unknown: Unknown | null, state: NodeState): string[] => {
-  const why = unknown === null ? whyNewer(ANY_RECORD, writerOf(state)) : whyNewer(unknown.record, unknown.writer);
+const newerNotes = (unknown: UnknownRecord | null, state: NodeState): string[] => {
+  const why = whyNewerIn(unknown, state);
   if (why === null) return [];
   const what = unknown === null ? 'of this journal may be wrong' : `may be wrong, as of record ${unknown.record.seq}`;
   return [`What is shown ${what}: ${why}`];
@@ -82,7 +75,7 @@ const newerNotes = (unknown: Unknown | null, state: NodeState): string[] => {
 
 export const stateAt = (path: string, reader: Source, moment: Moment): PastState => {
   const seq = recordAtMoment(reader, moment);
-  let unknown: Unknown | null = null;
+  let unknown: UnknownRecord | null = null;
   const { state, bad } = foldState(
     path,
     nodeFoldTelling((record, before) => {

@@ -7,8 +7,7 @@ import type { TimerPurpose } from '../model/effects.ts';
 import type { CallMethod, CallOutcome, Event, Input, Intent, Sequenced } from '../model/records.ts';
 import { GrpcCode, grpcCodeOf } from '../model/errors.ts';
 import { containerExitOf } from '../model/container-state.ts';
-import { isDoubted } from '../model/journal-doubt.ts';
-import { rulesOf } from '../model/rules.ts';
+import { leavesCreationsAlone } from '../model/journal-doubt.ts';
 import type { NodeState, OpenCall, OpenEffect } from '../model/state.ts';
 import type { Int64 } from '../model/cri.ts';
 import { succeeded } from '../model/result.ts';
@@ -139,7 +138,7 @@ export function complete(turn: Turn, call: OpenCall, outcome: CallOutcome): void
  */
 export function join(turn: Turn, call: OpenCall, target: string): void {
   emit(turn, call.stream, { type: 'call.joined', body: { target } }, call.seq);
-  if (isDoubted(turn.state) && rulesOf(turn.state) >= 11) wake(turn, target);
+  if (leavesCreationsAlone(turn.state)) wake(turn, target);
 }
 
 export function callsWaitingFor(turn: Turn, target: string, methods: readonly CallMethod[]): OpenCall[] {

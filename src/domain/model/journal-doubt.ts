@@ -5,10 +5,14 @@
  */
 import type { Sequenced } from './records.ts';
 import type { JournalDoubt } from './notes.ts';
+import { rulesOf } from './rules.ts';
 import type { NodeState } from './state.ts';
 
 export const isDoubted = ({ journalDoubts = [] }: Pick<NodeState, 'journalDoubts'>): boolean =>
   journalDoubts.length > 0;
+
+/** Whether creations of an earlier life go on only when they are asked for. */
+export const leavesCreationsAlone = (state: NodeState): boolean => isDoubted(state) && rulesOf(state) >= 11;
 
 /** Whether it is written down, or was before somebody acknowledged it. One without a head is told only when it begins. */
 export const isKnownDoubt = (

@@ -41,9 +41,7 @@ const removeSome = (root: string): boolean => {
   };
   const stats = lstatSync(root, { throwIfNoEntry: false });
   if (stats === undefined) return false;
-  if (stats.isDirectory()) {
-    return !removeDirectory(Buffer.from(root).toString('latin1'));
-  }
+  if (stats.isDirectory()) return !removeDirectory(Buffer.from(root).toString('latin1'));
   unlinkSync(root);
   return false;
 };
