@@ -17,54 +17,66 @@ export interface SoundPage {
   readonly bodyHashOf: (seq: number) => Uint8Array;
 }
 
-type Row = readonly [...RawRecord, hashes: string];
-
 /**
  * What SQLite may have stored in a column: JavaScript's numbers pass over a double that is nearly the same. A sum with a
  * double in it is one; a text or blob in place of a number shows in the row.
  */
-const isWhole = [
-  ...['at', 'mono', '(boot + type + v + stream + coalesce(cause, 1) + coalesce(call, 1))'].map(
-    (value) => `typeof(${value}) = 'integer'`,
-  ),
+const isWhole = ['at', 'mono', '(boot + type + v + stream + coalesce(cause, 1) + coalesce(call, 1))']
+  .map((value) => `typeof(${value}) = 'integer'`)
+  .join(' AND ');
+
+/** What is compared are both, one behind the other. */
+const areHashes = [
   ...['body_hash', 'hash'].map((column) => `typeof(${column}) = 'blob'`),
-  // What is compared are both, one behind the other.
   `length(body_hash) = ${HASH_BYTES}`,
 ].join(' AND ');
 
 /** body_hash and hash. */
 const ROW_BYTES = 2 * HASH_BYTES;
 
+interface Page {
+  readonly rows: readonly RawRecord[];
+  /** Of all rows, those of one behind those of the other. */
+  readonly hashes: Buffer;
+}
+
 /** @param isTold  by its type, whether a record is told */
 export const createSoundPages = (db: Db, names: ReadonlyMap<number, string>, isTold: (type: string) => boolean) => {
   const select = db
-    .prepare<[fromSeq: number, toSeq: number, count: number], Row>(
-      `SELECT ${recordColumns}, hex(body_hash || hash) FROM records
-         WHERE seq >= ? AND seq <= ? AND ${isWhole} ORDER BY seq LIMIT ?`,
+    .prepare<[fromSeq: number, toSeq: number, count: number], RawRecord>(
+      `SELECT ${recordColumns} FROM records WHERE seq >= ? AND seq <= ? AND ${isWhole} ORDER BY seq LIMIT ?`,
     )
     .raw();
+  // All hashes of a page as one blob: a value of its own for each takes half as long again as reading the rest.
+  const selectHashes = db
+    .prepare<[fromSeq: number, toSeq: number], Buffer | null>(
+      `SELECT CAST(group_concat(CAST(both AS TEXT), '') AS BLOB) FROM
+         (SELECT body_hash || hash AS both FROM records WHERE seq >= ? AND seq <= ? AND ${areHashes} ORDER BY seq)`,
+    )
+    .pluck();
   const encodingOf = createRowEncoder((id) => names.get(id));
   // Used for every page: what is taken anew for each, others would notice when it is cleared up.
-  let [stored, computed]: readonly [Buffer, Buffer] = [Buffer.alloc(0), Buffer.alloc(0)];
+  let computed = Buffer.alloc(0);
 
-  /** None where one of them cannot be read. */
-  const rowsOf = (fromSeq: number, toSeq: number): readonly Row[] => {
+  /** null: not all can be read, or something else than a record is there. */
+  const read = (fromSeq: number, toSeq: number): Page | null => {
+    const count = toSeq - fromSeq + 1;
     try {
-      return select.all(fromSeq, toSeq, toSeq - fromSeq + 1);
+      const rows = select.all(fromSeq, toSeq, count);
+      const hashes = selectHashes.get(fromSeq, toSeq) ?? null;
+      return rows.length === count && hashes?.length === count * ROW_BYTES ? { rows, hashes } : null;
     } catch (thrown) {
       if (!isCorruption(thrown)) throw thrown;
-      return [];
+      return null;
     }
   };
 
   /** null: something in these records is not as it was written, or one is pruned, missing or cannot be read. */
   return (fromSeq: number, toSeq: number, previousHash: string): SoundPage | null => {
-    const rows = rowsOf(fromSeq, toSeq);
-    if (rows.length !== toSeq - fromSeq + 1) return null;
-    const bytes = rows.length * ROW_BYTES;
-    if (stored.length < bytes) [stored, computed] = [Buffer.alloc(bytes), Buffer.alloc(bytes)];
-    // Compared all at once: a text or a Buffer for each hash would take longer than hashing.
-    const storedBytes = stored.write(rows.map((row) => row[12]).join(''), 'hex');
+    const page = read(fromSeq, toSeq);
+    if (page === null) return null;
+    const { rows, hashes } = page;
+    if (computed.length < hashes.length) computed = Buffer.alloc(hashes.length);
     const chain = createChain(Buffer.from(previousHash, 'hex'));
     const told: { seq: number; type: string; body: string }[] = [];
     let at = 0;
@@ -79,7 +91,7 @@ export const createSoundPages = (db: Db, names: ReadonlyMap<number, string>, isT
       const type = names.get(typeId);
       if (type !== undefined && isTold(type)) told.push({ seq, type, body });
     }
-    if (storedBytes !== bytes || stored.compare(computed, 0, bytes, 0, bytes) !== 0) return null;
+    if (hashes.compare(computed, 0, hashes.length) !== 0) return null;
     return {
       records: rows.length,
       told,
