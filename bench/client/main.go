@@ -5,6 +5,7 @@
 //
 //	lifecycle  runs pods with one container each and takes them away again, -parallel at a time
 //	rare       runs -count pods with a session of exec in each, -seconds after the one before
+//	full       the same with pods as a kubelet makes them: volumes, variables, limits, three containers
 //	containers makes -count containers in one pod, one after the other, removes each, and starts none
 //	logs       has -count containers write -bytes each to their logs, in lines of -line-bytes, and reads them back
 //	exec       runs -count commands, one after the other, in one container
@@ -86,6 +87,7 @@ func run(ctx context.Context, command string, o options) (result, error) {
 	commands := map[string]func(context.Context) (result, error){
 		"lifecycle":  c.lifecycle,
 		"rare":       c.rare,
+		"full":       c.full,
 		"containers": c.containers,
 		"exec":       c.exec,
 		"logs":       c.logs,

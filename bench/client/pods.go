@@ -156,6 +156,10 @@ func (c *client) down(ctx context.Context, made pod) {
 		return
 	}
 	_ = c.stop(ctx, made)
+	c.remove(ctx, made)
+}
+
+func (c *client) remove(ctx context.Context, made pod) {
 	_ = c.rec.timed("RemovePodSandbox", func() error {
 		_, err := c.runtime.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: made.id})
 		return err

@@ -31,6 +31,7 @@ export interface Target {
 
 export type ClientCommand =
   | 'lifecycle'
+  | 'full'
   | 'rare'
   | 'containers'
   | 'exec'

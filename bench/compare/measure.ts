@@ -10,6 +10,7 @@ import { idlePercent, memoryAtRest, REST_MS } from './at-rest.ts';
 import { measureAtWork, workFigures } from './at-work.ts';
 import { type ClientCommand, type ClientFlags, type ClientResult, runClient, type Target } from './client.ts';
 import { measureDensity } from './density.ts';
+import { measureFullPods } from './full-pods.ts';
 import { measureImages } from './images.ts';
 import { measureLogs } from './logs.ts';
 import { memoryOf } from './memory.ts';
@@ -24,6 +25,7 @@ import { EXITS, exitFigures, loopFigures } from './under-load.ts';
 export const usualPhases = ['serial', 'parallel', 'exec', 'streams', 'logs', 'memory', 'rates', 'restart'] as const;
 /** Long ones, which are measured only when they are named. */
 export const longPhases = [
+  'full',
   'rare',
   'idle',
   'kubelet',
@@ -276,6 +278,8 @@ const measure = async (
         ...medians(result, { podReadyParallel: calls.podReady }),
         podsParallel: podsPerSecond(result),
       }));
+    case 'full':
+      return measureFullPods(runtime.dirs.root, pods, (flags) => callClient(runtime, bench, 'full', flags));
     case 'rare':
       return withClient('rare', { count: 1, seconds: QUIET_SECONDS }, (result) => medians(result, rareCalls));
     case 'exec':

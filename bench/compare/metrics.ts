@@ -13,7 +13,7 @@ export interface Goal {
 
 export interface Metric {
   readonly name: string;
-  readonly unit: 'ms' | '/s' | 'MB/s' | 'MiB' | 'times' | '% of a processor';
+  readonly unit: 'ms' | '/s' | 'MB/s' | 'KiB' | 'MiB' | 'times' | '% of a processor';
   readonly better: Better;
   readonly goal?: Goal;
   /** containerd has nothing of the kind. */
@@ -111,6 +111,14 @@ export const metrics = {
     goal: noMoreThan(20, 'ms'),
     isOursAlone: true,
   },
+  fullRunPodSandbox: duration("RunPodSandbox of a kubelet's pod"),
+  fullCreateContainer: duration('CreateContainer in it'),
+  fullStartContainer: duration('StartContainer in it'),
+  fullPodReady: duration('until it runs, with three containers'),
+  fullPodGone: duration('until it is gone'),
+  fullPodReadyParallel: duration('until it runs, 8 at once'),
+  fullPodsParallel: rate('lives of such pods, 8 at once'),
+  fullPodWritten: { name: 'written to the disk for such a life', unit: 'KiB', better: 'less' },
   rarePodReady: duration('PodReady after a quiet half minute'),
   rareSession: duration('session of exec then'),
   rareStopAndRemove: duration('StopContainer and RemoveContainer then'),
