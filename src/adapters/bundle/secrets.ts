@@ -5,7 +5,7 @@
  * value. Values are kept in memory only, and not for long; after a restart they are gone, as what was not finished by
  * then is undone anyway. Must never write, print or return a value but to whoever holds its token.
  */
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import { open, readFile, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
@@ -94,7 +94,8 @@ export const createSecretVault = async (
   keyPath: string,
   { keepMs = KEEP_MS, nowMs = () => performance.now(), report = () => undefined }: SecretVaultOptions = {},
 ): Promise<SecretVault> => {
-  const key = await keyOf(keyPath, report);
+  // As bytes it would be made a key anew for each value, which takes longer than the digest; a pod has hundreds of them.
+  const key = createSecretKey(await keyOf(keyPath, report));
   /** In the order of their end: what is kept anew moves to the back. */
   const values = new Map<string, Kept>();
   let timer: NodeJS.Timeout | undefined;
