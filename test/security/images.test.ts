@@ -9,6 +9,7 @@ import { before, beforeEach, describe, it } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { fillImageVolume } from '../../src/adapters/bundle/image-volume.ts';
 import { DOCUMENT_BYTES_MAX, parseConfig, parseDocument } from '../../src/adapters/images/documents.ts';
+import { pooledLayerCalls, waitingLayerCalls } from '../../src/adapters/images/trees/layer-calls.ts';
 import { markOpaque } from '../../src/adapters/images/trees/opaque.ts';
 import { copyLooks } from '../../src/adapters/images/trees/undescribed-directories.ts';
 import { imageFileReader } from '../../src/adapters/inspect/image-files.ts';
@@ -174,16 +175,17 @@ describe('layers of an image', { timeout: 60_000 }, () => {
     await mkdir(join(outside, 'below'), { mode: 0o700 });
     onCleanup(t, () => rm(join(outside, 'below'), { recursive: true }));
     for (const path of ['l', 'l/below', 'd/l', 'd/l/below', '..', `../${basename(outside)}`, 'd/../l', 'd//', 'no'])
-      for (const touch of [
-        () => markOpaque({ root, opaque: [path] }),
-        () => copyLooks({ root, implied: [path], lowerDirs: [root] }),
-      ])
-        assert.throws(touch, path);
+      for (const calls of [pooledLayerCalls, waitingLayerCalls])
+        for (const touched of [
+          markOpaque({ root, opaque: [path] }, calls),
+          copyLooks({ root, implied: [path], lowerDirs: [root] }, calls),
+        ])
+          await assert.rejects(touched, path);
     for (const path of [outside, join(outside, 'below')]) {
       assert.equal((await lstat(path)).mode & 0o7777, 0o700);
       assert.equal(await readXattr(path, 'trusted.overlay.opaque'), null);
     }
-    markOpaque({ root, opaque: ['', 'd'] });
+    await markOpaque({ root, opaque: ['', 'd'] }, pooledLayerCalls);
     assert.ok(await readXattr(join(root, 'd'), 'trusted.overlay.opaque'));
   });
 

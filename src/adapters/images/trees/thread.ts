@@ -7,6 +7,7 @@ import { parentPort } from 'node:worker_threads';
 import { messageOf } from '../../../domain/model/errors.ts';
 import { syncFileSystemNow } from '../../../platform/linux/jail.ts';
 import { goBehind } from '../../../platform/linux/own-process.ts';
+import { waitingLayerCalls } from './layer-calls.ts';
 import { copyLooks } from './undescribed-directories.ts';
 import { markOpaque } from './opaque.ts';
 import type { FromTreeThread, ToTreeThread } from './trees.ts';
@@ -55,7 +56,8 @@ const sync = (path: string): void => {
   }
 };
 
-const answer = (request: ToTreeThread): FromTreeThread => {
+/** Every call waits here, so that this is done before the next message is taken. */
+const answer = async (request: ToTreeThread): Promise<FromTreeThread> => {
   try {
     switch (request.kind) {
       case 'remove':
@@ -64,10 +66,10 @@ const answer = (request: ToTreeThread): FromTreeThread => {
       case 'removeSome':
         return { id: request.id, isLeft: removeSome(request.path), error: null };
       case 'copyLooks':
-        copyLooks(request.looks);
+        await copyLooks(request.looks, waitingLayerCalls);
         break;
       case 'markOpaque':
-        markOpaque(request.directories);
+        await markOpaque(request.directories, waitingLayerCalls);
         break;
       case 'sync':
         sync(request.path);
@@ -80,4 +82,6 @@ const answer = (request: ToTreeThread): FromTreeThread => {
 };
 
 goBehind();
-parentPort?.on('message', (request: ToTreeThread) => parentPort?.postMessage(answer(request)));
+parentPort?.on('message', (request: ToTreeThread) => {
+  void answer(request).then((said) => parentPort?.postMessage(said));
+});

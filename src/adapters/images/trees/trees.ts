@@ -1,15 +1,16 @@
 /**
- * Removes directory trees. Small ones, as the layers of most containers are, are walked at once; the work on larger ones
- * goes to a thread. No symbolic link is followed, so a tree made by strangers is taken for what it is.
+ * Removes and completes directory trees. Where there is little to do, as with the layers of most containers, it is done at
+ * once; more goes to a thread, whose start would take longer than a small image does. No symbolic link is followed, so a tree made by strangers is taken for what it is.
  */
 import { lstat, unlink } from 'node:fs/promises';
-import { FailureError } from '../../../domain/model/errors.ts';
+import { FailureError, messageOf } from '../../../domain/model/errors.ts';
 import { readSmallTree, removeSmallTree } from '../../../platform/linux/small-tree.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { createPendingReplies } from '../../../platform/rpc/pending.ts';
 import { createBackgroundThread } from '../background-thread.ts';
-import type { LooksRequest } from './undescribed-directories.ts';
-import type { OpaqueRequest } from './opaque.ts';
+import { pooledLayerCalls } from './layer-calls.ts';
+import { markOpaque, type OpaqueRequest } from './opaque.ts';
+import { copyLooks, type LooksRequest } from './undescribed-directories.ts';
 
 type TreeRequest =
   | { readonly kind: 'remove' | 'removeSome' | 'sync'; readonly path: string }
@@ -42,6 +43,22 @@ export interface Trees {
 
 const IDLE_MS = 10_000;
 
+/** So many directories, above the files and in the layers below, are looked at from the daemon's own loop. */
+const DIRECTORIES_MAX = 512;
+
+const partsOf = (paths: readonly string[]): number => paths.reduce((sum, path) => sum + path.split('/').length, 0);
+
+const failed = (why: string): FailureError =>
+  new FailureError('HostFailed', `A directory tree could not be dealt with: ${why}.`);
+
+const atOnce = async (work: Promise<void>): Promise<void> => {
+  try {
+    await work;
+  } catch (error) {
+    throw failed(messageOf(error));
+  }
+};
+
 const isGone = (error: unknown): boolean => errorCodeOf(error) === 'ENOENT';
 
 export const createTrees = (): Trees => {
@@ -54,7 +71,7 @@ export const createTrees = (): Trees => {
     idleMs: IDLE_MS,
     onMessage: ({ id, isLeft, error }) => {
       if (error === null) pending.resolve(id, isLeft);
-      else pending.reject(id, new FailureError('HostFailed', `A directory tree could not be dealt with: ${error}.`));
+      else pending.reject(id, failed(error));
       if (pending.size() === 0) thread.rest();
     },
     onFailure: pending.failAll,
@@ -98,10 +115,14 @@ export const createTrees = (): Trees => {
     },
     removeSome: (path) => ask({ kind: 'removeSome', path }),
     copyLooks: async (looks) => {
-      await ask({ kind: 'copyLooks', looks });
+      const { implied, lowerDirs } = looks;
+      if (partsOf(implied) * (1 + lowerDirs.length) <= DIRECTORIES_MAX)
+        await atOnce(copyLooks(looks, pooledLayerCalls));
+      else await ask({ kind: 'copyLooks', looks });
     },
     markOpaque: async (directories) => {
-      if (directories.opaque.length > 0) await ask({ kind: 'markOpaque', directories });
+      if (partsOf(directories.opaque) <= DIRECTORIES_MAX) await atOnce(markOpaque(directories, pooledLayerCalls));
+      else await ask({ kind: 'markOpaque', directories });
     },
     close: thread.close,
   };
