@@ -71,7 +71,7 @@ const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--sec
 
 Runs as root. What it builds, it builds once, into scribe/bench/bin of the cache directory (XDG_CACHE_HOME, ~/.cache);
 SCRIBE_BENCH_BIN names another directory. Ends with status 1 when a goal is missed or a call failed. What is measured
-and how: docs/benchmarks.md.`;
+and how: docs/benchmarks/method.md.`;
 
 interface Options {
   readonly plan: Plan;

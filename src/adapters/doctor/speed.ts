@@ -1,7 +1,7 @@
 /**
  * What would make pods of this node start faster, with the time that it costs: measured here where that takes no pod
- * (joining control groups), and otherwise as docs/benchmarks.md has it. Makes a control group of its own for a moment and
- * takes it away again. Never rejects.
+ * (joining control groups), and otherwise as docs/benchmarks/what-a-node-could-do.md has it. Makes a control group of its
+ * own for a moment and takes it away again. Never rejects.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -29,10 +29,10 @@ const END_TRIES = 20;
 /** Its new groups take no process before they are given processors, and one hierarchy more or less tells nothing else. */
 const NOT_JOINED = 'cpuset';
 
-/** Processor time of creating, starting and deleting a container, as docs/benchmarks.md has it. */
+/** Processor time of creating, starting and deleting a container, as that page has it. */
 const CONTAINER_MS = { runc: 54, crun: 19 } as const;
 
-/** Processor time of letting a container's process go, by `runc start` and by the daemon, as docs/benchmarks.md has it. */
+/** Processor time of letting a container's process go, by `runc start` and by the daemon, as that page has it. */
 const START_MS = { runc: 7.2, daemon: 0.8 } as const;
 
 export interface Joining {
@@ -124,7 +124,7 @@ export const checkRuntimeSpeed = async (
   const name = /^(\S+) version /.exec(told)?.[1] ?? handler.binaryName;
   if (name !== 'runc') return ok(check, `nothing faster than ${name} is known`);
   const costs = `a container costs ${CONTAINER_MS.runc} ms of processor time with runc and ${CONTAINER_MS.crun} with crun`;
-  const measured = `${costs} where docs/benchmarks.md was measured`;
+  const measured = `${costs} where docs/benchmarks/what-a-node-could-do.md was measured`;
   if ((await findProgram('crun', path)) === null) return ok(check, `${measured}; crun is not installed`);
   // Beside a hierarchy of version 2 that has no controller, crun makes no container.
   if (cgroup.version === 1) return ok(check, `${measured}; crun is installed, and best used with version 2`);
@@ -140,7 +140,7 @@ export const checkStartSpeed = (handler: RuntimeHandler, shim: InstalledShim): D
   if (shim.kind !== 'found' || shim.version === null) return ok(check, 'it is not known which shim there is');
   const { text } = shim.version;
   const costs = `${START_MS.daemon} ms of processor time for each, and ${START_MS.runc} where the shim does`;
-  const measured = `${costs}, where docs/benchmarks.md was measured`;
+  const measured = `${costs}, where docs/benchmarks/what-a-node-could-do.md was measured`;
   if (watchesMemoryFromCreation(shim.version)) return ok(check, `the daemon starts containers itself: ${measured}`);
   return warning(
     check,
