@@ -22,16 +22,8 @@ import { keepWriting } from './compare/busy-disk.ts';
 import { pushManyImages } from './compare/images.ts';
 import { namedIn, optionsOrEnd, positive } from './options.ts';
 import { loadNow, readEnvironment } from './compare/environment.ts';
-import {
-  type Bench,
-  measureAll,
-  phaseNames,
-  type Plan,
-  longPhases,
-  usualPhases,
-  pullPhases,
-  removePods,
-} from './compare/measure.ts';
+import { type Bench, measureAll, type Plan, removePods } from './compare/measure.ts';
+import { longPhases, phaseNames, pullPhases, usualPhases } from './compare/phases.ts';
 import { errorsOf, rowsOf, tableOf } from './compare/report.ts';
 import { nriCosts, type Outcome } from './compare/nri-costs.ts';
 import { type PullKind, pullKinds, pushPullImages } from './compare/pulls.ts';

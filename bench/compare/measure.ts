@@ -15,35 +15,12 @@ import { measureImages } from './images.ts';
 import { measureLogs } from './logs.ts';
 import { memoryOf } from './memory.ts';
 import type { Figures, MetricKey } from './metrics.ts';
+import { loadedPhases, type PhaseName, phaseNames } from './phases.ts';
 import { measurePulls, type PullImages } from './pulls.ts';
 import { takeAway } from './reboot.ts';
 import type { Runtime, RuntimeName } from './runtimes.ts';
 import { median } from './statistics.ts';
 import { EXITS, exitFigures, loopFigures } from './under-load.ts';
-
-/** Those that are measured unless some are named. */
-export const usualPhases = ['serial', 'parallel', 'exec', 'streams', 'logs', 'memory', 'rates', 'restart'] as const;
-/** Long ones, which are measured only when they are named. */
-export const longPhases = [
-  'full',
-  'rare',
-  'idle',
-  'kubelet',
-  'loop',
-  'lives',
-  'exits',
-  'density',
-  'reboot',
-  'images',
-  'pulls',
-  'pullsBusy',
-] as const;
-/** In the order in which they are measured. */
-export const phaseNames = [...usualPhases, ...longPhases] as const;
-export type PhaseName = (typeof phaseNames)[number];
-export const pullPhases: readonly PhaseName[] = ['pulls', 'pullsBusy'];
-/** They need the pods of `loaded`. */
-const loadedPhases: readonly PhaseName[] = ['memory', 'rates', 'restart', 'idle', 'kubelet', 'loop', 'lives'];
 
 export interface Plan {
   readonly phases: readonly PhaseName[];
