@@ -156,12 +156,14 @@ export const metrics = {
   pullFilesZstd: duration('pull of 40,000 small files, zstd', ahead(1.5)),
   pullOneNew: duration('pull of 10 layers, one of them new', ahead(2)),
   pullFive: duration('pull of 5 images at once'),
+  pullMany: duration('pull of 60 small layers, gzip'),
   pullLayersBusy: duration('10 layers, gzip, disk busy', ahead(1.5)),
   pullFilesBusy: duration('40,000 small files, gzip, disk busy', ahead(1.5)),
   pullLayersZstdBusy: duration('10 layers, zstd, disk busy', ahead(1.5)),
   pullFilesZstdBusy: duration('40,000 small files, zstd, disk busy', ahead(1.5)),
   pullOneNewBusy: duration('10 layers, one of them new, disk busy', ahead(1.5)),
   pullFiveBusy: duration('5 images at once, disk busy'),
+  pullManyBusy: duration('60 small layers, gzip, disk busy'),
 } as const satisfies Readonly<Record<string, Metric>>;
 
 export type MetricKey = keyof typeof metrics;

@@ -22,7 +22,7 @@ import type { Figures, MetricKey } from './metrics.ts';
 import type { Runtime } from './runtimes.ts';
 
 /** What is pulled in a round, by the figure that it is for. */
-export const pullKinds = ['layers', 'files', 'layersZstd', 'filesZstd', 'oneNew', 'five'] as const;
+export const pullKinds = ['layers', 'files', 'layersZstd', 'filesZstd', 'oneNew', 'five', 'many'] as const;
 export type PullKind = (typeof pullKinds)[number];
 
 interface Pulled {
@@ -42,6 +42,7 @@ const quietKeys = {
   filesZstd: 'pullFilesZstd',
   oneNew: 'pullOneNew',
   five: 'pullFive',
+  many: 'pullMany',
 } as const satisfies Readonly<Record<PullKind, MetricKey>>;
 const busyKeys = {
   layers: 'pullLayersBusy',
@@ -50,6 +51,7 @@ const busyKeys = {
   filesZstd: 'pullFilesZstdBusy',
   oneNew: 'pullOneNewBusy',
   five: 'pullFiveBusy',
+  many: 'pullManyBusy',
 } as const satisfies Readonly<Record<PullKind, MetricKey>>;
 
 const layersOfLarge = 10;
@@ -58,6 +60,9 @@ const smallFiles = 40_000;
 const filesPerDirectory = 100;
 const images = 5;
 const layersOfEach = 2;
+/** As of an image whose Dockerfile has as many lines, one under the other. */
+const manyLayers = 60;
+const manyLayerMb = 0.5;
 const megabyte = 1_000_000;
 const words = Buffer.from('what a program says, again and again, in words that are found in many of its files; ');
 
@@ -127,6 +132,7 @@ export const pushPullImages = async (
         refs.push(await push(name, await packed(numbered(layersOfEach, name), layerMb / 2)));
       return { refs, before: [] };
     },
+    many: async () => alone('many', await packed(numbered(manyLayers, 'many'), manyLayerMb)),
   };
   const built = new Map<PullKind, Pulled>();
   for (const kind of kinds) built.set(kind, await build[kind]());
