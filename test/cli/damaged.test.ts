@@ -1,11 +1,12 @@
 /** Journals of which SQLite cannot read a page: what is before that is read, shown and named. */
 import assert from 'node:assert/strict';
-import { open } from 'node:fs/promises';
+import { cp, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import type { Tally } from '../../src/cli/replay/run.ts';
 import { makeJournal } from '../../scripts/lib/large-journal/make.ts';
 import type { EntryRow, ErrorAnswer, RecordAnswer } from '../../src/ui/answers.ts';
-import { tamper } from '../journal/support.ts';
+import { tearEnd } from '../journal/support.ts';
 import { startProcess } from '../support/process.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { fails, scribe } from './support.ts';
@@ -21,6 +22,53 @@ const firstUnreadable = async (at: string): Promise<number> => {
   return Number(first?.replaceAll(',', ''));
 };
 
+/** What is in front of the damage is decided again and counted as if nothing were behind it, and is not taken for all. */
+const judgedUpTo = async (at: string, whole: string, before: number): Promise<void> => {
+  const damage = 'SQLite cannot read on in the journal; scribe verify says what is damaged. Of a copy: ';
+  const replayed = await scribe(['replay', '--root', at]);
+  assert.equal(replayed.exitStatus, 1);
+  const first = (before + 1).toLocaleString('en-US');
+  assert.ok(
+    replayed.stdout.includes(`: record ${first} cannot be read, so nothing from it on was decided: ${damage}`),
+    replayed.stdout,
+  );
+  const end = `\\(records 1 to ${before.toLocaleString('en-US')}\\): all as recorded`;
+  const [, checked = '', journaled = ''] =
+    new RegExp(`: ([\\d,]+) decisions checked of ([\\d,]+) journaled ${end}$`, 'm').exec(replayed.stdout) ??
+    assert.fail(replayed.stdout);
+  // Of the last turn more may have been recorded.
+  const number = (text: string): number => Number(text.replaceAll(',', ''));
+  assert.equal(number(checked), number(journaled) - 1);
+  assert.ok(replayed.stderr.includes(`journal.db: record ${first} cannot be read: ${damage}`), replayed.stderr);
+  const { stdout } = await scribe(['replay', '--json', '--root', at]);
+  const { unreadable, toSeq } = JSON.parse(stdout) as Tally;
+  assert.deepEqual([toSeq, unreadable[0]?.seq, unreadable[0]?.endsAt], [before, before + 1, before]);
+  assert.equal((await scribe(['replay', '--root', at, '--until', String(before - 100)])).exitStatus, 0);
+  await fails(
+    ['replay', '--root', at, '--break-on', 'no.such'],
+    1,
+    new RegExp(`no decision is like that up to record ${before.toLocaleString('en-US')}\\.$`, 'm'),
+  );
+
+  for (const word of ['execs', 'pulls', 'failures', 'restarts']) {
+    const counted = await scribe(['report', word, '--json', '--root', at]);
+    assert.equal(counted.exitStatus, 1, word);
+    assert.equal(
+      counted.stdout,
+      (await scribe(['report', word, '--json', '--root', whole, '--until', String(before)])).stdout,
+    );
+    const { length } = counted.stderr.split(
+      `scribe: Nothing behind record ${before.toLocaleString('en-US')} is counted: `,
+    );
+    assert.equal(length, 2, counted.stderr);
+  }
+  await fails(
+    ['report', '--root', at, '--since', String(before + 1)],
+    1,
+    /^scribe: Nothing behind record [\d,]+ is counted: /,
+  );
+};
+
 const cannotReadOn = async (at: string, before: number): Promise<void> => {
   const said = /^scribe: SQLite cannot read on in the journal: database disk image is malformed\. scribe verify says/m;
   for (const command of ['history', 'export']) {
@@ -29,7 +77,7 @@ const cannotReadOn = async (at: string, before: number): Promise<void> => {
     assert.equal(exitStatus, 0, `${command}: ${stderr}`);
     assert.ok(stdout.length > 10_000, command);
   }
-  for (const command of ['report', 'replay']) await fails([command, '--root', at], 1, said);
+  assert.equal((await scribe(['report', '--root', at, '--until', String(before)])).exitStatus, 0);
   // All that can be read is there, and not only what is before the page of records that the damaged one is among.
   const { stdout } = await scribe(['export', '--root', at]);
   assert.equal(stdout.trimEnd().split('\n').length, before);
@@ -39,12 +87,15 @@ test('a file that is damaged in the middle: each command says what can be done, 
   const at = await tempDir(t);
   const path = join(at, 'journal.db');
   await makeJournal({ path, records: 3_000, seed: 5 });
+  const whole = await tempDir(t);
+  await cp(at, whole, { recursive: true });
   await using file = await open(path, 'r+');
   const { size } = await file.stat();
   const pageBytes = 4_096;
   await file.write(Buffer.alloc(pageBytes, 0xff), 0, pageBytes, Math.floor(size / 2 / pageBytes) * pageBytes);
   const before = (await firstUnreadable(at)) - 1;
   await cannotReadOn(at, before);
+  await judgedUpTo(at, whole, before);
 
   const { frames, get } = await serveJournal(t, path);
   const { value: frame } = await frames().next();
@@ -78,18 +129,12 @@ test('a file that is damaged at the end of its records: what is before that is r
   const at = await tempDir(t);
   const path = join(at, 'journal.db');
   await makeJournal({ path, records: 3_000, seed: 5 });
-  const pageBytes = 4_096;
-  let lastLeaf = 0;
-  tamper(path, (db) => {
-    const leaves = db.prepare<[], number>(
-      "SELECT pageno FROM dbstat WHERE name = 'records' AND pagetype = 'leaf' ORDER BY path DESC LIMIT 1",
-    );
-    lastLeaf = leaves.pluck().get() ?? assert.fail('records has no page');
-  });
-  await using file = await open(path, 'r+');
-  await file.write(Buffer.alloc(pageBytes, 0xff), 0, pageBytes, (lastLeaf - 1) * pageBytes);
+  const whole = await tempDir(t);
+  await cp(at, whole, { recursive: true });
+  await tearEnd(path);
   const before = (await firstUnreadable(at)) - 1;
   await cannotReadOn(at, before);
+  await judgedUpTo(at, whole, before);
   await fails(
     ['diff', '1000', String(before + 1), '--root', at],
     1,

@@ -123,7 +123,7 @@ const CALLS = `
     CASE WHEN method IN ('ExecSync', 'ExecSession') THEN response ->> '$.exitCode' END,
     CASE WHEN method = 'PullImage' THEN response ->> '$.imageRefs[0]' END,
     CASE WHEN method = 'PullImage' THEN (SELECT size_bytes FROM image_pulls WHERE image_pulls.seq = calls.seq) END
-  FROM calls WHERE seq BETWEEN ? AND ?`;
+  FROM calls`;
 
 const callOf = (row: readonly Cell[]): CallRow => {
   const [seq, at, method, code, failure, durationMs, callerUid, caller, containerId, image, ...rest] = row;
@@ -151,15 +151,31 @@ const callOf = (row: readonly Cell[]): CallRow => {
   };
 };
 
-/** The calls of a range in order, one at a time; only those for which a condition in SQL holds, where there is one. */
-export function* readCalls(queries: Queries, { fromSeq, toSeq }: Seqs, condition: string | null): Generator<CallRow> {
+/**
+ * The calls of a range in order, one at a time; only those for which a condition in SQL holds, where there is one.
+ *
+ * @param isBeforeDamage  the record behind the last of them cannot be read
+ */
+export function* readCalls(
+  queries: Queries,
+  { fromSeq, toSeq }: Seqs,
+  condition: string | null,
+  isBeforeDamage: boolean,
+): Generator<CallRow> {
   const narrowed = condition === null ? '' : ` AND ${condition}`;
-  for (const row of queries.ask(`${CALLS}${narrowed} ORDER BY seq`, [fromSeq, toSeq]).rows) yield callOf(row);
+  const range = `${CALLS} WHERE seq BETWEEN ? AND ?${narrowed} ORDER BY seq`;
+  // Of a range SQLite reads one record further than it is asked to.
+  const throughSeq = isBeforeDamage ? toSeq - 1 : toSeq;
+  for (const row of queries.ask(range, [fromSeq, throughSeq]).rows) yield callOf(row);
+  if (throughSeq === toSeq || toSeq < fromSeq) return;
+  for (const row of queries.ask(`${CALLS} WHERE seq = ?${narrowed}`, [toSeq]).rows) yield callOf(row);
 }
 
 /** How many records of a range are pruned: nothing of them can be counted. */
 export const countPruned = (queries: Queries, { fromSeq, toSeq }: Seqs): number => {
-  const question = 'SELECT count(*) FROM records WHERE type IS NULL AND seq BETWEEN ? AND ?';
-  const [[count] = []] = queries.ask(question, [fromSeq, toSeq]).rows;
+  // No more of them than there are, lest SQLite look one further.
+  const question =
+    'SELECT count(*) FROM (SELECT type FROM records WHERE seq BETWEEN ? AND ? LIMIT ?) WHERE type IS NULL';
+  const [[count] = []] = queries.ask(question, [fromSeq, toSeq, Math.max(0, toSeq - fromSeq + 1)]).rows;
   return numberOf(count) ?? 0;
 };
