@@ -8,6 +8,9 @@ const WORDS_OF_SQLITE: readonly string[] = ['database disk image is malformed', 
 
 const isDamage = (message: string): boolean => WORDS_OF_SQLITE.includes(message);
 
+/** Whether it is this that was thrown. */
+export const isDamageMet = (thrown: unknown): boolean => isDamage(messageOf(thrown));
+
 const OF_A_COPY =
   'Of a copy: it may have been cut short, or made without journal.db-wal; make it anew with scribe journal backup.';
 
@@ -19,7 +22,7 @@ export const unlessDamaged = <T>(read: () => T): T | null => {
   try {
     return read();
   } catch (thrown) {
-    if (isDamage(messageOf(thrown))) return null;
+    if (isDamageMet(thrown)) return null;
     throw thrown;
   }
 };

@@ -239,7 +239,13 @@ export const history = command({
       const asked = { reader, selection, withEvents, range };
       const candidates = inJournal ? candidatesOf(asked, filter, { isReversed: isBackwards }) : null;
       const entries = candidates ?? (isBackwards ? pastFromItsEnd(asked) : scan.past());
-      const past = await showPast(entries, { isBackwards, isReversed, limit }, isChosen, shown);
+      const past = await showPast(entries, { isBackwards, isReversed, limit }, isChosen, shown).catch(
+        async (error: unknown) => {
+          // What was found before it is not held back.
+          await shown.flush();
+          throw error;
+        },
+      );
       if (watch !== null) {
         await shown.flush();
         return await follow(scan, isChosen, watch, shown);

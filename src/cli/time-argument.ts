@@ -6,6 +6,7 @@
 import { parseDurationMs } from '../config/units.ts';
 import type { JournalReader } from '../journal/reader.ts';
 import { type Option, misuse } from './command.ts';
+import { unlessDamaged } from './damage.ts';
 import { needLocalZone } from './local-zone.ts';
 
 /** A moment by the wall clock, or just after a record. */
@@ -189,9 +190,15 @@ const isBackwards = ({ since, until }: Range): boolean => {
 /** What a moment is looked up in. */
 export type Timeline = Pick<JournalReader, 'headSeq' | 'seqAtTime'>;
 
-/** The last record that a moment has seen: what has happened by then is records 1 to this; 0 before them all. */
-export const seqAt = (timeline: Timeline, moment: Moment): number =>
-  Math.min(timeline.headSeq(), moment.kind === 'record' ? moment.seq : timeline.seqAtTime(moment.atNs));
+/**
+ * The last record that a moment has seen: what has happened by then is records 1 to this; 0 before them all. Where it is not found
+ * before the journal is damaged it is the newest: whoever reads on to it meets that.
+ */
+export const seqAt = (timeline: Timeline, moment: Moment): number => {
+  const newest = timeline.headSeq();
+  if (moment.kind === 'record') return Math.min(newest, moment.seq);
+  return Math.min(newest, unlessDamaged(() => timeline.seqAtTime(moment.atNs)) ?? newest);
+};
 
 export interface Seqs {
   readonly fromSeq: number;

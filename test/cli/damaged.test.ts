@@ -81,6 +81,14 @@ const cannotReadOn = async (at: string, before: number): Promise<void> => {
   // All that can be read is there, and not only what is before the page of records that the damaged one is among.
   const { stdout } = await scribe(['export', '--root', at]);
   assert.equal(stdout.trimEnd().split('\n').length, before);
+  // As is what was under way there.
+  for (const range of [[], ['--until', 'now']])
+    for (const [command, ...rest] of [['history'], ['history', '--failed'], ['history', '--json'], ['export']] as const)
+      assert.equal(
+        (await scribe([command, ...rest, '--root', at, ...range])).stdout,
+        (await scribe([command, ...rest, '--root', at, '--until', String(before)])).stdout,
+        [command, ...rest, ...range].join(' '),
+      );
 };
 
 test('a file that is damaged in the middle: each command says what can be done, and what was before it can be read', async (t) => {

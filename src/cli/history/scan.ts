@@ -5,7 +5,7 @@
 import { NODE_STREAM } from '../../domain/model/records.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
-import { unlessDamaged } from '../damage.ts';
+import { isDamageMet, unlessDamaged } from '../damage.ts';
 import { type Moment, type Range, seqsOf } from '../time-argument.ts';
 import { COMPLETED, createCollector, type Collector, type Entry } from './entries.ts';
 import { recordOf } from './names.ts';
@@ -212,9 +212,14 @@ export const createScan = (options: ScanOptions): Scan => {
     async *past() {
       await learnEarlier();
       if (fromSeq <= toSeq) {
-        for await (const record of reader.read({ fromSeq, toSeq })) {
-          yield* withReadsBefore(take(record));
-          if (collector.held() > heldMax) yield* withReadsBefore(settle());
+        try {
+          for await (const record of reader.read({ fromSeq, toSeq })) {
+            yield* withReadsBefore(take(record));
+            if (collector.held() > heldMax) yield* withReadsBefore(settle());
+          }
+        } catch (thrown) {
+          if (isDamageMet(thrown)) yield* withReadsBefore(collector.finish(readSeq));
+          throw thrown;
         }
       }
       if (range.until !== null) endLater();
