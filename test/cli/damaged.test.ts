@@ -165,3 +165,19 @@ test('a file that is damaged at the end of its records: what is before that is r
   await ui.until(/^scribe: Not shown, for SQLite cannot read them: records 2,9\d\d to 3,0\d\d\. scribe verify /m);
   assert.equal(ui.isAlive(), true);
 });
+
+test('a file that is damaged where the newest names are: records that have none of them are shown', async (t) => {
+  const at = await tempDir(t);
+  const path = join(at, 'journal.db');
+  await makeJournal({ path, records: 3_000, seed: 5 });
+  await tearEnd(path, 'names');
+  const { stdout, exitStatus } = await scribe(['export', '--root', at]);
+  assert.equal(exitStatus, 1);
+  const shown = stdout.trimEnd().split('\n').length;
+  const { value } = await (await serveJournal(t, path)).frames().next();
+  const { unreadable, count, throughSeq } = value?.head ?? assert.fail('there is no frame');
+  // No page is left out for the sake of one record.
+  assert.equal(unreadable[0]?.[0], shown + 1);
+  assert.equal(count + unreadable.reduce((sum, [first, last]) => sum + last - first + 1, 0), throughSeq);
+  assert.ok(count > shown, String(count));
+});

@@ -75,17 +75,17 @@ export const tamper = <T>(path: string, work: (db: Database.Database) => T): T =
 
 const PAGE_BYTES = 4_096;
 
-/** Overwrites the page of the newest records, which a torn write hits first. */
-export const tearEnd = async (path: string): Promise<void> => {
+/** Overwrites the page of a table's newest rows, which a torn write hits first. */
+export const tearEnd = async (path: string, table: 'records' | 'names' = 'records'): Promise<void> => {
   const page = tamper(path, (db) =>
     db
-      .prepare<[], number>(
-        "SELECT pageno FROM dbstat WHERE name = 'records' AND pagetype = 'leaf' ORDER BY path DESC LIMIT 1",
+      .prepare<[string], number>(
+        "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY path DESC LIMIT 1",
       )
       .pluck()
-      .get(),
+      .get(table),
   );
-  if (page === undefined) throw new Error(`${path} has no records.`);
+  if (page === undefined) throw new Error(`${path} has no ${table}.`);
   await using file = await open(path, 'r+');
   await file.write(Buffer.alloc(PAGE_BYTES, 0xff), 0, PAGE_BYTES, (page - 1) * PAGE_BYTES);
 };
