@@ -90,7 +90,7 @@ export const bundle = command({
     await checkPlace(path);
     const scratch = join(tmpdir(), `scribe-bundle-${randomUUID()}`);
     // What is not whole is no bundle.
-    const { keep } = passing(scratch, path);
+    const { keep } = passing([scratch, path]);
     const progress = createProgress(io.stderr);
     try {
       const dir = join(scratch, name);
