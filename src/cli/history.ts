@@ -205,7 +205,9 @@ export const history = command({
     try {
       refuseAmbiguous(wanted, reader.streamsBeginning);
       const headSeq = reader.headSeq();
-      const cursor = cursorFile === undefined ? null : await openCursor(resolve(cursorFile), path, headSeq);
+      // It goes with --follow.
+      const tell = (line: string): void => void write(io.stderr, `scribe: ${line}\n`);
+      const cursor = cursorFile === undefined ? null : await openCursor(resolve(cursorFile), path, headSeq, tell);
       const range = cursor === null ? askedRange : rangeBehind(cursor, askedRange);
       const selection = createSelection(wanted);
       const withReads = values.reads === true || namesReads(filter.methods);

@@ -14,6 +14,7 @@ import { FailureError } from '../../src/domain/model/errors.ts';
 import { openJournal } from '../../src/journal/open.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
+import { eventually } from '../support/pods.ts';
 import { startProcess } from '../support/process.ts';
 import { fillAtOnce, mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
@@ -320,6 +321,26 @@ describe('export to a target', () => {
       seqs,
       story.records.map(({ seq }) => seq),
     );
+  });
+
+  test('who goes on waits for room for the cursor, too', async (t) => {
+    const program = join(import.meta.dirname, '../../bin/scribe');
+    for (const command of ['export', 'history']) {
+      const dir = await tempDir(t);
+      await mountSmallDisk(t, dir, 1);
+      const cursor = join(dir, 'cursor');
+      const filling = await fillAtOnce(dir);
+      const words = [command, '--json', '--root', root.dir, '--follow', '--cursor-file', cursor];
+      const follower = await startProcess(t, [
+        program,
+        ...words.filter((word) => command === 'history' || word !== '--json'),
+      ]);
+      await follower.until(/cursor cannot be written: ENOSPC.*Nothing more is given until it can\./);
+      rmSync(filling);
+      await follower.until(/cursor can be written again\./);
+      // Where there was nothing yet it is at 0.
+      await eventually('it goes on', async () => /"seq":[1-9]/.test(readFileSync(cursor, 'utf8')));
+    }
   });
 
   test('otlp: a receiver that fails at first gets every record', async (t) => {
