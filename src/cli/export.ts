@@ -31,7 +31,11 @@ const options = {
   namespace: thingOptions.namespace,
   label: thingOptions.label,
   ...rangeOptions,
-  output: { value: 'FILE', about: 'Appends to this file, instead of writing to standard output.' },
+  output: {
+    value: 'FILE',
+    about:
+      'Appends to this file, instead of writing to standard output; with --follow to the file that is at this path by then, where somebody rotates it.',
+  },
   endpoint: {
     value: 'URL',
     about:

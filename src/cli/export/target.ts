@@ -2,7 +2,7 @@
  * Where an export goes: a stream, a file, or a receiver of OTLP over HTTP. What `send` has resolved, the target has. An export
  * that goes on waits for a target that takes nothing for a while; any other fails, and the next one begins where it was.
  */
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, stat } from 'node:fs/promises';
 import { failure } from '../command.ts';
 import { type Output, write } from '../io.ts';
 import { give, isFullDisk, type Problem, type Waiting } from '../waiting.ts';
@@ -64,24 +64,54 @@ const lengthOf = async (file: FileHandle): Promise<number | null> => {
   return stats.isFile() ? stats.size : null;
 };
 
-/** Appends, so that a cursor's next lines follow the last. What could not be written whole is taken back. */
+/** Who rotates files moves them away, and may delete them later: what is written into one from then on is lost. */
+const isStillAt = async (path: string, file: FileHandle): Promise<boolean> => {
+  const own = await file.stat({ bigint: true });
+  const there = await stat(path, { bigint: true }).catch((thrown: NodeJS.ErrnoException) => {
+    if (thrown.code === 'ENOENT') return null;
+    throw thrown;
+  });
+  return there !== null && there.ino === own.ino && there.dev === own.dev;
+};
+
+/**
+ * Appends, so that a cursor's next lines follow the last. What could not be written whole is taken back. Where another file, or none,
+ * has come to be at the path, the next lines go there, and those too that were written meanwhile: they may come twice.
+ */
 export const fileTarget = async (path: string, waiting: Waiting): Promise<Target> => {
   const refused = (thrown: Error): never => {
     throw failure(`--output ${path} cannot be written: ${thrown.message}.`, thrown);
   };
-  const file = await open(path, 'a', FILE_MODE).catch(refused);
+  const appending = (): Promise<FileHandle> => open(path, 'a', FILE_MODE);
+  let file = await appending().catch(refused);
   const isRegular = (await lengthOf(file)) !== null;
   let start = isRegular && (await endsInside(path).catch(refused)) ? '\n' : '';
-  const tryOnce = async (text: string): Promise<Problem | null> => {
+
+  /** To the end, and durable, or not at all. */
+  const append = async (text: string): Promise<void> => {
     const length = await lengthOf(file);
     try {
       await file.writeFile(start + text);
       // Devices and pipes have nothing to make durable.
       if (length !== null) await file.datasync();
       start = '';
-      return null;
     } catch (thrown) {
       if (length !== null) await file.truncate(length).catch(() => {});
+      throw thrown;
+    }
+  };
+
+  const tryOnce = async (text: string): Promise<Problem | null> => {
+    try {
+      if (isRegular && !(await isStillAt(path, file))) {
+        const moved = file;
+        file = await appending();
+        await moved.close();
+        start = (await endsInside(path)) ? '\n' : '';
+      }
+      await append(text);
+      return isRegular && !(await isStillAt(path, file)) ? await tryOnce(text) : null;
+    } catch (thrown) {
       return isFullDisk(thrown) ? { words: thrown.message, afterMs: 0 } : refused(thrown as Error);
     }
   };
