@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Tally } from '../../src/cli/replay/run.ts';
 import { makeJournal } from '../../scripts/lib/large-journal/make.ts';
+import type { KeptResult } from '../../src/journal/kept-checkpoints.ts';
 import type { EntryRow, ErrorAnswer, RecordAnswer } from '../../src/ui/answers.ts';
 import { tearEnd } from '../journal/support.ts';
 import { startProcess } from '../support/process.ts';
@@ -18,6 +19,8 @@ const program = join(import.meta.dirname, '../../src/cli/main.ts');
 const firstUnreadable = async (at: string): Promise<number> => {
   const { stdout, exitStatus } = await scribe(['verify', '--root', at]);
   assert.equal(exitStatus, 1);
+  // Nobody is to be accused for what the disk has done.
+  assert.doesNotMatch(stdout, /rewritten|another journal/);
   const [, first] = /^record ([\d,]+): SQLite cannot read on from here/m.exec(stdout) ?? assert.fail(stdout);
   return Number(first?.replaceAll(',', ''));
 };
@@ -69,6 +72,18 @@ const judgedUpTo = async (at: string, whole: string, before: number): Promise<vo
   );
 };
 
+/** Checkpoints that were kept of the journal before it was damaged. */
+const heldAgainst = async (at: string, whole: string): Promise<void> => {
+  const kept = ['head', 'checkpoint'].flatMap((name) => ['--against', join(whole, `journal.db.${name}`)]);
+  const { stdout, exitStatus } = await scribe(['verify', '--json', '--root', at, ...kept]);
+  assert.equal(exitStatus, 1);
+  const { against } = JSON.parse(stdout) as { readonly against: readonly KeptResult[] };
+  assert.deepEqual(
+    against.map(({ verdict }) => verdict),
+    ['unreadable', 'unreadable'],
+  );
+};
+
 const cannotReadOn = async (at: string, before: number): Promise<void> => {
   const said = /^scribe: SQLite cannot read on in the journal: database disk image is malformed\. scribe verify says/m;
   for (const command of ['history', 'export']) {
@@ -104,6 +119,7 @@ test('a file that is damaged in the middle: each command says what can be done, 
   const before = (await firstUnreadable(at)) - 1;
   await cannotReadOn(at, before);
   await judgedUpTo(at, whole, before);
+  await heldAgainst(at, whole);
 
   const { frames, get } = await serveJournal(t, path);
   const { value: frame } = await frames().next();
@@ -143,6 +159,7 @@ test('a file that is damaged at the end of its records: what is before that is r
   const before = (await firstUnreadable(at)) - 1;
   await cannotReadOn(at, before);
   await judgedUpTo(at, whole, before);
+  await heldAgainst(at, whole);
   await fails(
     ['diff', '1000', String(before + 1), '--root', at],
     1,
