@@ -1,5 +1,6 @@
 /** Journals of which SQLite cannot read a page: what is before that is read, shown and named. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { cp, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -8,7 +9,7 @@ import { makeJournal } from '../../scripts/lib/large-journal/make.ts';
 import type { KeptResult } from '../../src/journal/kept-checkpoints.ts';
 import type { EntryRow, ErrorAnswer, RecordAnswer } from '../../src/ui/answers.ts';
 import { tearEnd } from '../journal/support.ts';
-import { startProcess } from '../support/process.ts';
+import { runOk, startProcess } from '../support/process.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { fails, scribe } from './support.ts';
 import { serveJournal } from './ui/served.ts';
@@ -160,6 +161,16 @@ test('a file that is damaged at the end of its records: what is before that is r
   await cannotReadOn(at, before);
   await judgedUpTo(at, whole, before);
   await heldAgainst(at, whole);
+  const dir = await tempDir(t);
+  const bundle = join(dir, 'bundle.tar.gz');
+  assert.equal((await scribe(['bundle', '--root', at, '--since', '1', '--output', bundle])).exitStatus, 0);
+  await runOk(['tar', '-xzf', bundle, '-C', dir, '--strip-components=1']);
+  const [told, listed] = [
+    readFileSync(join(dir, 'journal.jsonl'), 'utf8'),
+    readFileSync(join(dir, 'LISTING.txt'), 'utf8'),
+  ];
+  assert.equal(told.trimEnd().split('\n').length, before);
+  assert.match(listed, /^journal\.jsonl: .*iB: no more than this: SQLite cannot read on/m);
   await fails(
     ['diff', '1000', String(before + 1), '--root', at],
     1,
