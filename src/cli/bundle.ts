@@ -9,6 +9,7 @@ import { messageOf } from '../domain/model/errors.ts';
 import { checkPlace, writeArchive } from './bundle/archive.ts';
 import { type Part, partsOf } from './bundle/parts.ts';
 import { command, failure } from './command.ts';
+import { isDamageMet, withRemedy } from './damage.ts';
 import { levelOption, parseLevel } from './export/level.ts';
 import { bytes } from './format.ts';
 import { type ReadExtent, write } from './io.ts';
@@ -26,7 +27,7 @@ interface Made {
   readonly name: string;
   readonly about: string;
   readonly sizeBytes: number | null;
-  /** Why it is not there. */
+  /** Why it is not there, or not whole. */
   readonly problem: string | null;
 }
 
@@ -36,13 +37,18 @@ const madeOf = async ({ name, about, write: writePart }: Part, dir: string): Pro
     if ((await writePart(path)) === null) return { name, about, sizeBytes: null, problem: 'there is none' };
     return { name, about, sizeBytes: (await stat(path)).size, problem: null };
   } catch (error) {
+    const { size = 0 } = (await stat(path).catch(() => null)) ?? {};
+    const problem = withRemedy(messageOf(error));
+    // Of a damaged journal this is what is looked at first.
+    if (isDamageMet(error) && size > 0)
+      return { name, about, sizeBytes: size, problem: `no more than this: ${problem}` };
     await rm(path, { force: true });
-    return { name, about, sizeBytes: null, problem: messageOf(error) };
+    return { name, about, sizeBytes: null, problem };
   }
 };
 
 const lineOf = ({ name, about, sizeBytes, problem }: Made): string =>
-  `${name}: ${about}; ${problem === null ? bytes(sizeBytes ?? 0) : `missing: ${problem}`}\n`;
+  `${name}: ${about}; ${sizeBytes === null ? 'missing' : bytes(sizeBytes)}${problem === null ? '' : `: ${problem}`}\n`;
 
 /** Nothing where the journal cannot be read: then that part is missing, and says why. */
 const extentOf = (root: string, range: { readonly since: string; readonly until: string | undefined }): ReadExtent => {
@@ -90,7 +96,7 @@ export const bundle = command({
     await checkPlace(path);
     const scratch = join(tmpdir(), `scribe-bundle-${randomUUID()}`);
     // What is not whole is no bundle.
-    const { keep } = passing(scratch, path);
+    const { keep } = passing([scratch, path]);
     const progress = createProgress(io.stderr);
     try {
       const dir = join(scratch, name);

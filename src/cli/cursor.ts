@@ -6,6 +6,7 @@ import { open, readFile, rename } from 'node:fs/promises';
 import { openTree } from '../journal/open-tree.ts';
 import { failure } from './command.ts';
 import type { Range } from './time-argument.ts';
+import { give, isFullDisk, type Problem, type Waiting } from './waiting.ts';
 
 export interface Cursor {
   /** The last record that is dealt with; 0 for none. */
@@ -35,18 +36,27 @@ const parse = (path: string, text: string): { readonly log: string; readonly seq
   throw failure(`--cursor-file ${path} is no cursor of scribe: name another file, or remove it to begin anew.`);
 };
 
-const saveTo =
-  (path: string, log: string) =>
-  async (seq: number): Promise<void> => {
+const saveTo = (path: string, log: string, waiting: Waiting): Cursor['save'] => {
+  const problem = (words: string): string => `--cursor-file ${path} cannot be written: ${words}.`;
+  const tryOnce = async (seq: number): Promise<Problem | null> => {
     try {
       await using file = await open(`${path}.new`, 'w', CURSOR_MODE);
       await file.writeFile(`${JSON.stringify({ log, seq })}\n`);
       await file.datasync();
       await rename(`${path}.new`, path);
+      return null;
     } catch (thrown) {
-      throw failure(`--cursor-file ${path} cannot be written: ${(thrown as Error).message}.`, thrown);
+      if (isFullDisk(thrown)) return { words: thrown.message, afterMs: 0 };
+      throw failure(problem((thrown as Error).message), thrown);
     }
   };
+  const saying = {
+    problem,
+    waits: 'Nothing more is given until it can.',
+    isOver: `--cursor-file ${path} can be written again.`,
+  };
+  return (seq) => give({ tryOnce: () => tryOnce(seq), waitsMs: [], waiting, saying, failed: failure });
+};
 
 /** The journal's own name: what a cursor belongs to. */
 const logOf = (journalPath: string): string => {
@@ -58,14 +68,22 @@ const logOf = (journalPath: string): string => {
   }
 };
 
-/** @param headSeq  the journal's last record: what is behind it cannot have been dealt with */
-export const openCursor = async (path: string, journalPath: string, headSeq: number): Promise<Cursor> => {
+/**
+ * @param headSeq  the journal's last record: what is behind it cannot have been dealt with
+ * @param waiting  for whoever goes on: a full disk is waited for
+ */
+export const openCursor = async (
+  path: string,
+  journalPath: string,
+  headSeq: number,
+  waiting: Waiting,
+): Promise<Cursor> => {
   const log = logOf(journalPath);
   const text = await readFile(path, 'utf8').catch((thrown: NodeJS.ErrnoException) => {
     if (thrown.code === 'ENOENT') return null;
     throw failure(`--cursor-file ${path} cannot be read: ${thrown.message}.`, thrown);
   });
-  const save = saveTo(path, log);
+  const save = saveTo(path, log, waiting);
   if (text === null) return { seq: 0, isNew: true, save };
   const kept = parse(path, text);
   if (kept.log !== log)

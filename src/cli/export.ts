@@ -9,7 +9,7 @@ import { type Cursor, openCursor, rangeBehind } from './cursor.ts';
 import { formatOption, parseFormat, type WritePage, writePageOf } from './export/formats.ts';
 import { type Level, levelOption, parseLevel } from './export/level.ts';
 import { createItemReader, type ItemPage, type ItemReader } from './export/records.ts';
-import { fileTarget, otlpTarget, streamTarget, type Target, type Waiting } from './export/target.ts';
+import { fileTarget, otlpTarget, streamTarget, type Target } from './export/target.ts';
 import { exportTlog } from './export/tlog.ts';
 import { counted } from './format.ts';
 import { createGiven } from './given.ts';
@@ -18,6 +18,7 @@ import { type Io, write } from './io.ts';
 import { configOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { parseRange, rangeOptions, seqsOf } from './time-argument.ts';
 import { refuseAmbiguous, thingFilterOf, thingOptions } from './things.ts';
+import type { Waiting } from './waiting.ts';
 
 const options = {
   root: rootOption,
@@ -30,7 +31,11 @@ const options = {
   namespace: thingOptions.namespace,
   label: thingOptions.label,
   ...rangeOptions,
-  output: { value: 'FILE', about: 'Appends to this file, instead of writing to standard output.' },
+  output: {
+    value: 'FILE',
+    about:
+      'Appends to this file, instead of writing to standard output; with --follow to the file that is at this path by then, where somebody rotates it.',
+  },
   endpoint: {
     value: 'URL',
     about:
@@ -76,8 +81,13 @@ const receiverOf = (endpoint: string): string => {
   return endpoint;
 };
 
+const tellerTo =
+  ({ stderr }: Io) =>
+  (line: string): void =>
+    void write(stderr, `scribe: ${line}\n`);
+
 const targetOf = async ({ output, endpoint, format, follow }: Values<typeof options>, io: Io): Promise<Target> => {
-  const tell = (line: string): void => void write(io.stderr, `scribe: ${line}\n`);
+  const tell = tellerTo(io);
   const waiting: Waiting = follow === true ? tell : null;
   if (endpoint !== undefined && (output !== undefined || format !== 'otlp'))
     throw misuse('--endpoint goes with --format otlp, and without --output.');
@@ -85,8 +95,10 @@ const targetOf = async ({ output, endpoint, format, follow }: Values<typeof opti
   return output === undefined ? streamTarget(io.stdout) : fileTarget(resolve(output), waiting);
 };
 
-const cursorOf = async (file: string | undefined, path: string, headSeq: number): Promise<Cursor> =>
-  file === undefined ? { seq: 0, isNew: true, save: async () => {} } : openCursor(resolve(file), path, headSeq);
+const cursorOf = async (file: string | undefined, path: string, headSeq: number, waiting: Waiting): Promise<Cursor> =>
+  file === undefined
+    ? { seq: 0, isNew: true, save: async () => {} }
+    : openCursor(resolve(file), path, headSeq, waiting);
 
 interface Export {
   readonly items: ItemReader;
@@ -126,7 +138,7 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
   const target = await targetOf(values, io);
   try {
     const headSeq = reader.headSeq();
-    const cursor = await cursorOf(values['cursor-file'], path, headSeq);
+    const cursor = await cursorOf(values['cursor-file'], path, headSeq, follow ? tellerTo(io) : null);
     const items = createItemReader(reader, values.node ?? hostname(), wanted);
     const { fromSeq, toSeq } = seqsOf(reader, rangeBehind(cursor, range));
     let next = Math.max(fromSeq, cursor.seq + 1);

@@ -205,7 +205,9 @@ export const history = command({
     try {
       refuseAmbiguous(wanted, reader.streamsBeginning);
       const headSeq = reader.headSeq();
-      const cursor = cursorFile === undefined ? null : await openCursor(resolve(cursorFile), path, headSeq);
+      // It goes with --follow.
+      const tell = (line: string): void => void write(io.stderr, `scribe: ${line}\n`);
+      const cursor = cursorFile === undefined ? null : await openCursor(resolve(cursorFile), path, headSeq, tell);
       const range = cursor === null ? askedRange : rangeBehind(cursor, askedRange);
       const selection = createSelection(wanted);
       const withReads = values.reads === true || namesReads(filter.methods);
@@ -239,7 +241,13 @@ export const history = command({
       const asked = { reader, selection, withEvents, range };
       const candidates = inJournal ? candidatesOf(asked, filter, { isReversed: isBackwards }) : null;
       const entries = candidates ?? (isBackwards ? pastFromItsEnd(asked) : scan.past());
-      const past = await showPast(entries, { isBackwards, isReversed, limit }, isChosen, shown);
+      const past = await showPast(entries, { isBackwards, isReversed, limit }, isChosen, shown).catch(
+        async (error: unknown) => {
+          // What was found before it is not held back.
+          await shown.flush();
+          throw error;
+        },
+      );
       if (watch !== null) {
         await shown.flush();
         return await follow(scan, isChosen, watch, shown);

@@ -1,8 +1,10 @@
 /** `scribe report`: how often what was done, by whom and how it ended, counted from the journal, with its daemon up or down. */
 import { openReader } from '../journal/open.ts';
 import { openQueries, type Queries } from '../journal/queries.ts';
+import type { JournalReader } from '../journal/reader.ts';
 import { nearest } from '../config/nearest.ts';
-import { command, misuse } from './command.ts';
+import { command, failure, misuse } from './command.ts';
+import { unlessDamaged, WHY_NO_FURTHER } from './damage.ts';
 import { counted, grouped, jsonLine, type ShowTime } from './format.ts';
 import { imageNames } from './history/makings.ts';
 import { type Io, write } from './io.ts';
@@ -116,6 +118,7 @@ const collect = (
   seqs: Seqs,
   asked: Asked,
   imageNames: Things['imageNames'],
+  isBeforeDamage: boolean,
 ): ReadonlyMap<Word, Collector> => {
   const things = readThings(queries, imageNames);
   const collectors = new Map(asked.words.map((word) => [word, collectorOf(word, asked.limit)]));
@@ -125,9 +128,45 @@ const collect = (
       if (restart.seq >= seqs.fromSeq && restart.seq <= seqs.toSeq && isMeant(asked.filter, restart.container))
         addRestart(asked, restart, ofRestarts);
   if (asked.words.some((word) => reports[word].of === 'calls'))
-    for (const call of readCalls(queries, seqs, conditionOf(asked.words))) addCall(asked, call, things, collectors);
+    for (const call of readCalls(queries, seqs, conditionOf(asked.words), isBeforeDamage))
+      addCall(asked, call, things, collectors);
   return collectors;
 };
+
+interface Counted {
+  readonly collectors: ReadonlyMap<Word, Collector>;
+  readonly prunedRecords: number;
+  readonly seqs: Seqs;
+}
+
+const countIn = (
+  path: string,
+  reader: JournalReader,
+  asked: Asked,
+  seqs: Seqs,
+  readableSeq: number | null = null,
+): Counted => {
+  const queries = openQueries(path, readableSeq);
+  try {
+    const named = asked.filter.image === null ? new Map<string, never>() : imageNames(reader, seqs.toSeq);
+    const collectors = collect(queries, seqs, asked, named, seqs.toSeq === readableSeq);
+    return { collectors, prunedRecords: countPruned(queries, seqs), seqs };
+  } finally {
+    queries.close();
+  }
+};
+
+/** All of it; where that is damaged, what is in front of the damage. Throws where nothing is. */
+const countReadable = (path: string, reader: JournalReader, asked: Asked, seqs: Seqs): Counted => {
+  const whole = unlessDamaged(() => countIn(path, reader, asked, seqs));
+  if (whole !== null) return whole;
+  const readableSeq = reader.readableSeq();
+  const readable = { fromSeq: seqs.fromSeq, toSeq: Math.min(seqs.toSeq, readableSeq) };
+  if (readable.toSeq < readable.fromSeq) throw failure(noFurtherThan(readableSeq));
+  return countIn(path, reader, asked, readable, readableSeq);
+};
+
+const noFurtherThan = (seq: number): string => `Nothing behind record ${grouped(seq)} is counted: ${WHY_NO_FURTHER}`;
 
 const jsonOf = (word: Word, { per }: Asked, group: Group): string => {
   const period = per === null ? {} : { [per]: group.period };
@@ -220,21 +259,19 @@ export const report = command({
     const range = parseRange(values);
     const path = await readableJournal(await rootOf(values));
     const reader = openReader(path);
-    const queries = openQueries(path);
     try {
       refuseAmbiguous(asked.filter, reader.streamsBeginning);
-      const seqs = seqsOf(reader, range);
-      void io.recordRead?.(seqs);
-      const named = asked.filter.image === null ? new Map<string, never>() : imageNames(reader, seqs.toSeq);
-      const collectors = collect(queries, seqs, asked, named);
+      const wanted = seqsOf(reader, range);
+      void io.recordRead?.(wanted);
+      const { collectors, prunedRecords, seqs } = countReadable(path, reader, asked, wanted);
       const [[word, only] = []] = collectors;
       if (values.json === true) await showJson(asked, collectors, io);
       else if (word !== undefined && only !== undefined && collectors.size === 1) await showOne(word, asked, only, io);
       else await showSummary(asked, collectors, io);
-      await noteMissing(countPruned(queries, seqs), collectors, io);
+      await noteMissing(prunedRecords, collectors, io);
+      if (seqs.toSeq < wanted.toSeq) throw failure(noFurtherThan(seqs.toSeq));
       return 0;
     } finally {
-      queries.close();
       reader.close();
     }
   },

@@ -6,16 +6,22 @@
 import { parseDurationMs } from '../config/units.ts';
 import type { JournalReader } from '../journal/reader.ts';
 import { type Option, misuse } from './command.ts';
+import { unlessDamaged } from './damage.ts';
 import { needLocalZone } from './local-zone.ts';
 
-/** A moment by the wall clock, or just after a record. */
+/**
+ * A moment by the wall clock, or just after a record. Now is behind all records, whatever their clock said: it may have gone ahead
+ * of this one, and have been set back.
+ */
 export type Moment =
-  | { readonly kind: 'time'; readonly atNs: bigint }
+  | { readonly kind: 'time'; readonly atNs: bigint; readonly isNow?: true }
   | { readonly kind: 'record'; readonly seq: number };
 
 /** For the help of whatever takes one. */
 export const MOMENT_FORMS =
   'A moment is a time: 2026-11-21T03:12:00.5Z (with a zone, or local without), 2026-11-21, 03:12 (today), @SECONDS since 1970, now, today, yesterday; or how long ago: 90s, 15m, 2h30m, 7d; or the number of a record.';
+
+export const isNow = (moment: Moment): boolean => moment.kind === 'time' && moment.isNow === true;
 
 const NS_PER_MS = 1_000_000n;
 const NS_PER_SECOND = 1_000_000_000n;
@@ -153,7 +159,7 @@ export const parseMoment = (text: string, option: string, nowMs: number = Date.n
     nsOfDate(text) ?? nsOfToday(text, nowMs) ?? nsOfAgo(text, nowMs) ?? nsOfSeconds(text) ?? nsOfWord(text, nowMs);
   if (atNs === null) throw misuse(`${option} ${text}: that is no time. ${MOMENT_FORMS}`);
   if (typeof atNs === 'string') throw misuse(`${option} ${text}: ${atNs}`);
-  return { kind: 'time', atNs: possible(atNs) };
+  return { kind: 'time', atNs: possible(atNs), ...(text === 'now' ? { isNow: true } : {}) };
 };
 
 /** The options of a range, for a command that takes one. */
@@ -189,9 +195,16 @@ const isBackwards = ({ since, until }: Range): boolean => {
 /** What a moment is looked up in. */
 export type Timeline = Pick<JournalReader, 'headSeq' | 'seqAtTime'>;
 
-/** The last record that a moment has seen: what has happened by then is records 1 to this; 0 before them all. */
-export const seqAt = (timeline: Timeline, moment: Moment): number =>
-  Math.min(timeline.headSeq(), moment.kind === 'record' ? moment.seq : timeline.seqAtTime(moment.atNs));
+/**
+ * The last record that a moment has seen: what has happened by then is records 1 to this; 0 before them all. Where it is not found
+ * before the journal is damaged it is the newest: whoever reads on to it meets that.
+ */
+export const seqAt = (timeline: Timeline, moment: Moment): number => {
+  const newest = timeline.headSeq();
+  if (moment.kind === 'record') return Math.min(newest, moment.seq);
+  if (isNow(moment)) return newest;
+  return Math.min(newest, unlessDamaged(() => timeline.seqAtTime(moment.atNs)) ?? newest);
+};
 
 export interface Seqs {
   readonly fromSeq: number;
@@ -199,8 +212,13 @@ export interface Seqs {
   readonly toSeq: number;
 }
 
+const firstSince = (timeline: Timeline, since: Moment): number => {
+  if (since.kind === 'record') return since.seq;
+  return (isNow(since) ? timeline.headSeq() : timeline.seqAtTime(since.atNs - 1n)) + 1;
+};
+
 /** The records of a range, both ends within it. */
 export const seqsOf = (timeline: Timeline, { since, until }: Range): Seqs => ({
-  fromSeq: since === null ? 1 : since.kind === 'record' ? since.seq : timeline.seqAtTime(since.atNs - 1n) + 1,
+  fromSeq: since === null ? 1 : firstSince(timeline, since),
   toSeq: until === null ? timeline.headSeq() : seqAt(timeline, until),
 });

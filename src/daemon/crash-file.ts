@@ -17,14 +17,21 @@ export function writeCrashFile(stateDir: string, error: unknown): void {
   }
 }
 
-/** What the last life left, if it did; the file is gone afterwards. */
-export function takeCrashFile(stateDir: string): string | null {
-  const path = join(stateDir, CRASH_FILE);
+/** What the last life left; null: nothing. */
+export function readCrashFile(stateDir: string): string | null {
   try {
-    const words = readFileSync(path, 'utf8').slice(0, WORDS_MAX);
-    rmSync(path);
-    return words;
+    return readFileSync(join(stateDir, CRASH_FILE), 'utf8').slice(0, WORDS_MAX);
   } catch {
     return null;
+  }
+}
+
+/** Once these words are recorded. What this life has left meanwhile stays. */
+export function removeCrashFile(stateDir: string, words: string | null): void {
+  if (words === null || readCrashFile(stateDir) !== words) return;
+  try {
+    rmSync(join(stateDir, CRASH_FILE));
+  } catch {
+    // It is told of once more by the next start.
   }
 }

@@ -18,7 +18,7 @@ import type { Clock, Ids, Observe, SubmitCall } from '../engine/ports.ts';
 import type { PublishedView } from '../engine/published-view.ts';
 import { orAfter } from '../platform/rpc/timeout.ts';
 import type { Opened } from './closing.ts';
-import { takeCrashFile } from './crash-file.ts';
+import { readCrashFile, removeCrashFile } from './crash-file.ts';
 import type { CrashScene } from './crash-report.ts';
 import { createCredentials, type Credentials } from './credentials.ts';
 import type { Die } from './fatal-end.ts';
@@ -139,20 +139,19 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
   });
   engine = running;
   scene.unfinished = running.unfinished;
-  // Before the start itself, whose decisions leave alone what is doubted. What is written down already is no news.
-  for (const doubt of found.doubts) {
-    if (!isKnownDoubt(state, doubt)) log.error(doubt, 'the journal is doubted: scribe doctor has more');
-    void running.observe({ kind: 'JournalDoubted', doubt });
-  }
+  recordDoubts(running, found, log);
   const rebooted = state.facts !== null && state.facts.node.bootId !== node.bootId;
+  const crash = readCrashFile(config.serve.stateDir);
   await running.start({
     facts: daemonFacts(config, node, await handlers, version, pauseRootfs, await selinux),
     rebooted,
     deadTasks: rebooted ? [] : found.dead,
-    crash: takeCrashFile(config.serve.stateDir),
+    crash,
     ...(saysNothing(config.audit) ? {} : { audit: config.audit }),
   });
   opened.defer(() => running.stop('the start failed'));
+  // Not before: a start that is killed leaves it to the next one.
+  removeCrashFile(config.serve.stateDir, crash);
   found.diskNews.record(running.observe);
   begun.resolve();
   // Plugins that are launched are there before anybody can call.
@@ -165,6 +164,14 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
   networkRead.catch((error: unknown) => (running.isStopped() ? undefined : dieOfNetwork(error)));
   return { engine: running, performers, sessions, credentials, imageUpkeep, served: serving.resolve };
 }
+
+/** Before the start itself, whose decisions leave alone what is doubted. What is written down already is no news. */
+const recordDoubts = ({ observe }: Engine, { doubts, state }: TakenOver, log: Logger): void => {
+  for (const doubt of doubts) {
+    if (!isKnownDoubt(state, doubt)) log.error(doubt, 'the journal is doubted: scribe doctor has more');
+    void observe({ kind: 'JournalDoubted', doubt });
+  }
+};
 
 /** As without a configuration. */
 const saysNothing = ({ rules, seal }: AuditPolicy): boolean =>

@@ -32,8 +32,8 @@ export interface ChainPart {
   readonly closed: readonly { readonly seq: number; readonly sealed: SealedSegment }[];
   /** hash by seq, for the seqs that were asked for. */
   readonly hashes: ReadonlyMap<number, Uint8Array>;
-  /** Why SQLite could not read all of it. */
-  readonly unreadable: Error | null;
+  /** Why SQLite could not read all of it, and the first record that it could not. */
+  readonly unreadable: { readonly fromSeq: number; readonly error: Error } | null;
 }
 
 /** Enough to see a pattern; a journal full of damage must not fill the memory. */
@@ -148,7 +148,7 @@ export const checkChain = (db: Db, stretch: Stretch, options: ChainOptions = {})
   let expected = stretch.fromSeq;
   let previous: string | null = Buffer.from(stretch.previousHash).toString('hex');
   let records = 0;
-  let unreadable: Error | null = null;
+  let unreadable: ChainPart['unreadable'] = null;
 
   const find = (seq: number, what: string): void => {
     if (findings.length < findingsMax) findings.push({ seq, what });
@@ -231,8 +231,8 @@ export const checkChain = (db: Db, stretch: Stretch, options: ChainOptions = {})
     }
     if (expected <= stretch.toSeq) find(expected, `the records up to ${stretch.toSeq} are missing.`);
   } catch (thrown) {
-    unreadable = errorOf(thrown);
-    find(expected, `SQLite cannot read on from here: ${unreadable.message}.`);
+    unreadable = { fromSeq: expected, error: errorOf(thrown) };
+    find(expected, `SQLite cannot read on from here: ${unreadable.error.message}.`);
   }
   return { findings, records, pruned, prunings, closed, hashes, unreadable };
 };

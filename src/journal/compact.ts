@@ -5,7 +5,7 @@
  */
 import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { connectWriter, explain } from './connect.ts';
+import { connectReader, connectWriter, explain } from './connect.ts';
 import { journalFiles } from './files.ts';
 import { takeLock } from './lock.ts';
 import { listMigrations, refuseNewer } from './migrate.ts';
@@ -20,6 +20,8 @@ const sizeOf = (path: string): number => statSync(path).size;
 
 /** Throws JournalError: Locked while a daemon has the journal, Unsafe where there is no room, NewerSchema. */
 export const compactJournal = (path: string): Compacted => {
+  // What is no journal stays as it is, without a lock beside it.
+  connectReader(path).close();
   const unlock = takeLock(journalFiles(path).lock, 'The journal');
   try {
     const db = connectWriter(path);

@@ -11,9 +11,10 @@ import type { SeqRange } from './types.ts';
 
 /**
  * What a kept checkpoint says of the journal. contained: it holds that record, and its key signed. resigned: it holds it,
- * but another key signed then. unchecked: it holds it, and there is no key to tell who signed. cut: it ends before it. rewritten: it has another record there, or one before it.
+ * but another key signed then. unchecked: it holds it, and there is no key to tell who signed. cut: it ends before it. rewritten: it has another
+ * record there, or one before it. unreadable: one of those cannot be read, so nobody knows.
  */
-export type KeptVerdict = 'contained' | 'resigned' | 'unchecked' | 'cut' | 'rewritten' | 'unusable';
+export type KeptVerdict = 'contained' | 'resigned' | 'unchecked' | 'cut' | 'rewritten' | 'unreadable' | 'unusable';
 
 export interface KeptResult {
   readonly file: string;
@@ -27,6 +28,8 @@ export interface KeptAgainst {
   /** The record that the check of the chain ended at, and the newest one by now. */
   readonly headSeq: number;
   readonly newestSeq: number;
+  /** The first that cannot be read; null: all can. */
+  readonly unreadableFrom: number | null;
   /** The chain's hashes, as they were computed, at the seqs that were asked for. */
   readonly hashes: ReadonlyMap<number, Uint8Array>;
   /** The tree's roots in the same way, and its name. */
@@ -64,6 +67,10 @@ export const chainSeqs = (files: readonly KeptFile[]): number[] =>
 export const treeSizes = (files: readonly KeptFile[]): number[] =>
   files.flatMap((kept) => (kept.kind === 'tree' ? [kept.seq] : []));
 
+/** Of the chain each stretch is computed for itself, and the tree's roots are of all records before them. */
+const isUnreadable = (kept: Kept, { hashes, unreadableFrom }: KeptAgainst): boolean =>
+  unreadableFrom !== null && kept.seq >= unreadableFrom && !(kept.kind === 'chain' && hashes.has(kept.seq));
+
 const isSame = (kept: Kept, { hashes, roots, origin }: KeptAgainst): boolean => {
   const known = kept.kind === 'chain' ? hashes.get(kept.seq) : roots.get(kept.seq);
   if (known === undefined) return false;
@@ -79,6 +86,7 @@ const isSignedBy = (key: KeyObject, kept: Kept): boolean =>
 const verdictOf = (kept: Kept, against: KeptAgainst): KeptVerdict | null => {
   const { headSeq, newestSeq, key } = against;
   if (kept.seq > headSeq) return kept.seq > newestSeq ? 'cut' : null;
+  if (isUnreadable(kept, against)) return 'unreadable';
   if (!isSame(kept, against)) return 'rewritten';
   if (key === null) return 'unchecked';
   return isSignedBy(key, kept) ? 'contained' : 'resigned';
@@ -95,6 +103,8 @@ const sentenceOf = (kept: Kept, verdict: KeptVerdict, stretch: SeqRange, against
   switch (verdict) {
     case 'cut':
       return `${file} knows this record, but the records end at ${against.headSeq}: the journal was put back to an older copy, or cut.`;
+    case 'unreadable':
+      return `${file} knows this record, and not all up to it can be read: whether they are what was written is not known.`;
     case 'rewritten':
       return stretch[0] === 0
         ? `${file} has another hash: this is another journal, or it was rewritten.`

@@ -10,10 +10,16 @@ export interface Passing {
   readonly keep: () => void;
 }
 
-/** Files and directories that go with this process, unless they are kept before. Where no shell can be started they stay. */
-export const passing = (...paths: readonly string[]): Passing => {
+const TAKE_AWAY =
+  'read -r _; until [ "$1" = "" ]; do rm -rf -- "$1"; shift; done; shift; for dir; do rmdir -- "$dir"; done';
+
+/**
+ * Files and directories that go with this process, unless they are kept before; of `emptied`, an inner one before an outer one, those
+ * that nothing is left in. Where no shell can be started they stay.
+ */
+export const passing = (paths: readonly string[], emptied: readonly string[] = []): Passing => {
   // It has a session of its own: the key that interrupts is not meant for it. Its input ends when this process does.
-  const child = spawn('sh', ['-c', 'read -r _; exec rm -rf -- "$@"', 'sh', ...paths], {
+  const child = spawn('sh', ['-c', TAKE_AWAY, 'sh', ...paths, '', ...emptied], {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   });

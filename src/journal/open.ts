@@ -95,7 +95,7 @@ const checkTail = (db: Db, path: string): { readonly findings: string[]; readonl
   if (loss !== null) findings.push(loss);
   const stretch = { fromSeq: (start?.seq ?? 0) + 1, toSeq: head.seq, previousHash: start?.hash ?? GENESIS };
   const part = checkChain(db, stretch);
-  if (part.unreadable !== null) throw part.unreadable;
+  if (part.unreadable !== null) throw part.unreadable.error;
   return { findings: [...findings, ...part.findings.map(sentence)], isHeadLost: loss !== null };
 };
 

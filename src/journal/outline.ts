@@ -65,7 +65,7 @@ const valuesSql = (paths: OutlinePaths, names: NameReader, isDoubted: boolean): 
 };
 
 interface Readable {
-  readonly rows: readonly Row[];
+  readonly rows: readonly OutlineRow[];
   readonly unreadable: readonly SeqRange[];
 }
 
@@ -82,7 +82,7 @@ const joined = (before: Readable, after: Readable): Readable => {
 
 /** Where SQLite stumbles, a stretch is halved until what it stumbles over is left: records before and behind damage can be read. */
 const readableIn = (
-  rowsOf: (fromSeq: number, through: number) => Row[],
+  rowsOf: (fromSeq: number, through: number) => OutlineRow[],
   fromSeq: number,
   through: number,
 ): Readable => {
@@ -138,8 +138,9 @@ export const openOutline = (path: string, paths: OutlinePaths): Outline => {
     headSeq: createHeadSeq(db),
     page: (fromSeq, headSeq) => {
       const through = Math.min(headSeq, fromSeq + PAGE_SEQS - 1);
-      const { rows, unreadable } = readableIn(rowsOf, fromSeq, through);
-      return { rows: rows.map(rowOf), unreadable, next: through + 1 };
+      // What a name lies in may be damaged, too.
+      const read = (from: number, to: number): OutlineRow[] => rowsOf(from, to).map(rowOf);
+      return { ...readableIn(read, fromSeq, through), next: through + 1 };
     },
     close: () => db.close(),
   };

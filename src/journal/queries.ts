@@ -1,7 +1,8 @@
 /**
  * Questions in SQL to a journal: one statement that only reads, on a connection that can't write, beside the daemon or
  * without it. A journal that an older scribe wrote lacks the views that docs/sql.md describes: it gets them for the
- * connection alone. Must not be used on the daemon's thread: a question takes as long as it takes.
+ * connection alone, and so does whoever asks about the beginning of a damaged one. Must not be used on the daemon's thread:
+ * a question takes as long as it takes.
  */
 import { connectReader, type Db, schemaVersion } from './connect.ts';
 import { JournalError } from './errors.ts';
@@ -25,12 +26,17 @@ export interface Queries {
 
 const VIEWS_MIGRATION = /_views\.sql$/;
 
-const addViews = (db: Db): void => {
+/** @param throughSeq  the last record that is asked about; null: there is no such */
+const addViews = (db: Db, throughSeq: number | null): void => {
   const migrations = listMigrations();
   refuseNewer(db, migrations);
-  const missing = migrations.slice(schemaVersion(db)).filter(({ name }) => VIEWS_MIGRATION.test(name));
+  const has = throughSeq === null ? schemaVersion(db) : 0;
+  const missing = migrations.slice(has).filter(({ name }) => VIEWS_MIGRATION.test(name));
   if (missing.length === 0) return;
   db.pragma('query_only = OFF');
+  // What the views of a connection ask about goes by its own names first.
+  if (throughSeq !== null)
+    db.exec(`CREATE TEMP VIEW records AS SELECT * FROM main.records WHERE seq <= ${BigInt(throughSeq)}`);
   for (const { sql } of missing)
     db.exec(sql.replaceAll('CREATE VIEW', 'CREATE TEMP VIEW').replaceAll('DROP VIEW ', 'DROP VIEW IF EXISTS temp.'));
   db.pragma('query_only = ON');
@@ -41,11 +47,12 @@ const UNREADABLE =
 
 const CACHE_KIB = 8192;
 
-export const openQueries = (path: string): Queries => {
+/** @param throughSeq  of a damaged journal: nothing is asked about records behind this one, which may be in the way */
+export const openQueries = (path: string, throughSeq: number | null = null): Queries => {
   const db = connectReader(path);
   // Views look names up from all over the journal, which a reader's small cache would read from the file again and again.
   db.pragma(`cache_size = -${CACHE_KIB}`);
-  addViews(db);
+  addViews(db, throughSeq);
   return {
     ask: (sql, values = []) => {
       const statement = db.prepare<unknown[], Cell[]>(sql);

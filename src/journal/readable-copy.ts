@@ -45,7 +45,7 @@ export const readableCopy = (path: string): ReadableCopy => {
 const copied = (path: string): ReadableCopy => {
   const dir = join(tmpdir(), `scribe-journal-${randomUUID()}`);
   // Before it is there: a signal may come at any time.
-  const { keep } = passing(dir);
+  const { keep } = passing([dir]);
   const release = (): void => {
     rmSync(dir, { recursive: true, force: true });
     keep();

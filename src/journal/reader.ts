@@ -9,7 +9,8 @@ import { GENESIS } from './encoding.ts';
 import { createHeadSeq } from './head-seq.ts';
 import { createNameReader, type NameReader } from './names.ts';
 import { createRecordRows, type RawRow, type Reading, streamName } from './raw-record.ts';
-import { JOURNAL_PRUNED, OWN_STREAM, parsePruned, parseReadsClosed, READS_CLOSED } from './own-records.ts';
+import { createMissing, type Missing } from './missing.ts';
+import { parseReadsClosed, READS_CLOSED } from './own-records.ts';
 import { decodeReadRows } from './read-rows.ts';
 import { type JournalRoom, roomIn, usedBytesIn } from './room.ts';
 import { createSearch, type Search } from './search.ts';
@@ -24,7 +25,6 @@ import type {
   ReadsQuery,
   RecordPlace,
   SealedSegment,
-  SeqRange,
   Snapshot,
 } from './types.ts';
 
@@ -72,7 +72,7 @@ export interface RecordHashes {
   readonly hash: Uint8Array;
 }
 
-export interface JournalReader extends Search {
+export interface JournalReader extends Search, Missing {
   readonly head: () => JournalHead;
   /** That of its last record, known also where that record cannot be read; 0: there is none. */
   readonly headSeq: () => number;
@@ -97,10 +97,6 @@ export interface JournalReader extends Search {
   readonly room: () => JournalRoom;
   /** How many unpruned records of these types there are, from `fromSeq` to `toSeq`. Looks at every record. */
   readonly countOf: (types: readonly string[], fromSeq: number, toSeq: number) => number;
-  /** What was pruned of a stretch, as the records of pruning say, in order. */
-  readonly prunedRanges: (fromSeq: number, toSeq: number) => SeqRange[];
-  /** The newest record that was pruned, up to `toSeq`; 0 when none was. */
-  readonly lastPrunedSeq: (toSeq: number) => number;
 }
 
 const holders = (count: number): string => Array.from({ length: count }, () => '?').join(', ');
@@ -216,37 +212,6 @@ const createReadsReader = (db: Db): Pick<JournalReader, 'readsPage' | 'readReads
   };
 };
 
-/** Nothing, where the record is not as it was written: verify finds that, reading goes on (C20). */
-const prunedBy = (record: Pick<JournalRecord, 'seq' | 'body'>): readonly SeqRange[] => {
-  try {
-    return parsePruned({ ...record, type: JOURNAL_PRUNED }).seqs;
-  } catch {
-    return [];
-  }
-};
-
-/** What is no longer there. */
-const createPrunedReader = (db: Db, names: NameReader): Pick<JournalReader, 'prunedRanges' | 'lastPrunedSeq'> => ({
-  prunedRanges: (fromSeq, toSeq) => {
-    const [stream, type] = [names.idOf(OWN_STREAM), names.idOf(JOURNAL_PRUNED)];
-    if (stream === undefined || type === undefined) return [];
-    return db
-      .prepare<[number, number, number], { seq: number; body: string }>(
-        `SELECT seq, body FROM records WHERE typeof(stream) = 'integer' AND stream = ? AND type = ? AND seq > ?`,
-      )
-      .all(stream, type, fromSeq)
-      .flatMap(prunedBy)
-      .filter(([first, last]) => last >= fromSeq && first <= toSeq)
-      .map(([first, last]): SeqRange => [Math.max(first, fromSeq), Math.min(last, toSeq)])
-      .sort(([a], [b]) => a - b);
-  },
-  lastPrunedSeq: (toSeq) =>
-    db
-      .prepare<[number], number>('SELECT seq FROM records WHERE at IS NULL AND seq <= ? ORDER BY seq DESC LIMIT 1')
-      .pluck()
-      .get(toSeq) ?? 0,
-});
-
 /** Finds records by what they are of. */
 const createPlacesReader = (
   db: Db,
@@ -315,14 +280,14 @@ export const createReader = (db: Db, reading: Reading = 'unchecked'): JournalRea
    * Those of a stretch that `filter` lets through, or of its beginning, as far as it can be read: SQLite looks one record further
    * than it is asked to, unless all have been found. Throws where the first cannot be read.
    */
-  const readable = (filter: Filter, cursor: number, through: number): { found: RawRow[]; through: number } => {
+  const readable = (filter: Filter, cursor: number, through: number): { found: JournalRecord[]; through: number } => {
     try {
       const found = statementOf(filter.sql).all(cursor, through, ...filter.values, through - cursor + 1);
-      return { found, through };
+      return { found: found.map(decode), through };
     } catch (thrown) {
       if (!isCorruption(thrown)) throw thrown;
       if (cursor < through) return readable(filter, cursor, cursor + Math.floor((through - cursor) / 2));
-      bySeq.all(cursor);
+      bySeq.all(cursor).map(decode);
       return { found: [], through };
     }
   };
@@ -339,7 +304,7 @@ export const createReader = (db: Db, reading: Reading = 'unchecked'): JournalRea
     const quick = performance.now() - startedMs < windowGrowsBelowMs;
     window = quick ? Math.min(window * 2, windowMax) : Math.max(windowMin, window / 2);
     const full = found.length === pageRecords;
-    return { records: found.map(decode), next: full ? (found.at(-1)?.[0] ?? through) + 1 : through + 1 };
+    return { records: found, next: full ? (found.at(-1)?.seq ?? through) + 1 : through + 1 };
   };
 
   const headSeq = createHeadSeq(db);
@@ -351,7 +316,7 @@ export const createReader = (db: Db, reading: Reading = 'unchecked'): JournalRea
     page,
     seqAtTime,
     ...createReadsReader(db),
-    ...createPrunedReader(db, names),
+    ...createMissing(db, names),
     ...createPlacesReader(db, names),
     ...createSearch(db, names, rows),
     read: async function* (query = {}) {
@@ -381,12 +346,14 @@ export const createReader = (db: Db, reading: Reading = 'unchecked'): JournalRea
     hashesOf: (seq) => hashesBySeq.get(seq) ?? null,
     countOf: (types, fromSeq, toSeq) => {
       const ids = types.flatMap((type) => names.idOf(type) ?? []);
-      const sql = `SELECT count(*) FROM records WHERE seq >= ? AND seq <= ? AND type IN (${holders(ids.length)})`;
+      // No more of them than there are: SQLite looks one record further otherwise, which may be damaged.
+      const all = 'SELECT type FROM records WHERE seq >= ? AND seq <= ? ORDER BY seq LIMIT ?';
+      const sql = `SELECT count(*) FROM (${all}) WHERE type IN (${holders(ids.length)})`;
       return (
         db
           .prepare<number[], number>(sql)
           .pluck()
-          .get(fromSeq, toSeq, ...ids) ?? 0
+          .get(fromSeq, toSeq, Math.max(0, toSeq - fromSeq + 1), ...ids) ?? 0
       );
     },
     usedBytes: () => usedBytesIn(db),

@@ -58,7 +58,14 @@ interface Chain {
   readonly hashes: ReadonlyMap<number, Uint8Array>;
   readonly closed: ReadonlyMap<number, SealedSegment>;
   readonly parts: readonly ChainPart[];
+  /** The first record that cannot be read; null: all can. */
+  readonly unreadableFrom: number | null;
 }
+
+const firstUnreadable = (parts: readonly ChainPart[]): number | null => {
+  const firsts = parts.flatMap(({ unreadable }) => unreadable?.fromSeq ?? []);
+  return firsts.length === 0 ? null : Math.min(...firsts);
+};
 
 const APPLICATION_ID = 0x73637262;
 
@@ -132,6 +139,9 @@ const checkCheckpoints = (db: Db, { path, kept }: SurroundingsTask, chain: Chain
     const known = chain.hashes.get(seq);
     if (seq > chain.headSeq && seq > createReader(db).headSeq()) {
       find(seq, `there is a checkpoint, but the records end at ${chain.headSeq}: the journal was cut.`);
+    } else if (known === undefined && seq >= (chain.unreadableFrom ?? Number.POSITIVE_INFINITY)) {
+      // What it says of records that cannot be read nobody can hold against them.
+      continue;
     } else if (seq <= chain.headSeq && (known === undefined || !sameBytes(hash, known))) {
       find(seq, 'its checkpoint has another hash: the chain was rewritten.');
     }
@@ -151,6 +161,7 @@ const checkAgainst = (
   const known = {
     headSeq: chain.headSeq,
     newestSeq: createReader(db).headSeq(),
+    unreadableFrom: chain.unreadableFrom,
     hashes: chain.hashes,
     roots: tree.roots,
     origin: tree.firstBodyHash === null ? null : originOf(tree.firstBodyHash),
@@ -286,6 +297,7 @@ export const checkSurroundings = (db: Db, task: SurroundingsTask): SurroundingsR
   const chain: Chain = {
     headSeq,
     parts,
+    unreadableFrom: firstUnreadable(parts),
     hashes: new Map(parts.flatMap(({ hashes }) => [...hashes])),
     closed: new Map(parts.flatMap(({ closed }) => closed).map(({ seq, sealed }) => [seq, sealed])),
   };

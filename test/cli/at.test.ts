@@ -68,6 +68,18 @@ describe('at', () => {
     assert.match(early.stderr, /Nothing was recorded by then/);
   });
 
+  test('now is the node as it is, also where its clock went ahead of this one', async (t) => {
+    const centuriesNs = 200n * 365n * 86_400_000_000_000n;
+    const records = story.records.map((record) => ({ ...record, atNs: record.atNs + centuriesNs }));
+    const { dir } = await rootWith(t, records);
+    const { exitStatus, stdout, stderr } = await scribe(['at', 'now', 'get', 'pods', '--root', dir]);
+    assert.equal(exitStatus, 0, stderr);
+    assert.match(stderr, new RegExp(`, after record ${records.length}\\.\n`));
+    assert.equal(rowsOf(stdout).length, 1);
+    const history = await scribe(['history', '--until', 'now', '--json', '--root', dir]);
+    assert.ok(jsonLines(history.stdout).length > 20, history.stderr);
+  });
+
   test('tables for people: pods, containers and images, and which moment it is', async () => {
     const last = String(story.records.length);
     const { stdout, stderr } = await scribe(['at', last, 'get', 'pods', '--utc', '--root', root.dir]);

@@ -1,9 +1,9 @@
 /**
- * `scribe export`: every format of one story, held against what its readers demand; what is left out at each level; the
- * cursor, which loses nothing; and a receiver of OTLP that fails at first.
+ * `scribe export`: every format of one story, held against what its readers demand; what is left out at each level;
+ * and a receiver of OTLP that fails at first.
  */
 import assert from 'node:assert/strict';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -11,12 +11,8 @@ import { before, describe, test } from 'node:test';
 import Ajv from 'ajv';
 import { NamespaceMode } from '../../src/domain/model/cri.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
-import { openJournal } from '../../src/journal/open.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
-import { startProcess } from '../support/process.ts';
-import { fillAtOnce, mountSmallDisk } from '../support/small-disk.ts';
-import { tempDir } from '../support/temp-dir.ts';
 import { type Story, tell } from './story.ts';
 import { jsonLines, kubelet, recordsOf, type Root, rootWith, type Said, scribe, startNode } from './support.ts';
 
@@ -243,85 +239,7 @@ describe('export', () => {
   });
 });
 
-const append = async ({ journalPath }: Root, records: readonly JournalRecord[]): Promise<void> => {
-  const { journal } = openJournal({ path: journalPath });
-  await journal.append(records);
-  await journal.close();
-};
-
 describe('export to a target', () => {
-  test('a cursor goes on where the target is, and belongs to one journal', async () => {
-    const dir = await tempDir(owner);
-    const half = Math.floor(story.records.length / 2);
-    const growing = await rootWith(owner, story.records.slice(0, half));
-    const [output, cursor] = [join(dir, 'out.json'), join(dir, 'cursor')];
-    const words = ['export', '--root', growing.dir, '--output', output, '--cursor-file', cursor];
-    const seqs = (): number[] => jsonLines<{ seq: number }>(readFileSync(output, 'utf8')).map(({ seq }) => seq);
-    const all = story.records.map(({ seq }) => seq);
-    assert.equal((await scribe(words)).exitStatus, 0);
-    assert.deepEqual(seqs(), all.slice(0, half));
-    await append(growing, story.records.slice(half));
-    const saved = readFileSync(cursor);
-    assert.equal((await scribe(words)).exitStatus, 0);
-    assert.equal((await scribe(words)).exitStatus, 0);
-    assert.deepEqual(seqs(), all);
-
-    // A cursor that was not saved any more: what was sent since comes again, and nothing is lost.
-    writeFileSync(cursor, saved);
-    assert.equal((await scribe(words)).exitStatus, 0);
-    assert.deepEqual(seqs(), [...all, ...all.slice(half)]);
-
-    const other = await rootWith(
-      owner,
-      story.records.slice(0, 1).map((record) => ({ ...record, mono: 1, monoNs: 1n })),
-    );
-    const refused = await scribe(['export', '--root', other.dir, '--cursor-file', cursor]);
-    assert.equal(refused.exitStatus, 1);
-    assert.match(refused.stderr, /is of scribe\.journal\/[0-9a-f]{32}, and this journal is/);
-  });
-
-  test('a cursor wins over --since, which is another moment each time', async () => {
-    const dir = await tempDir(owner);
-    const all = story.records.map(({ seq }) => seq);
-    const half = Math.floor(all.length / 2);
-    const growing = await rootWith(owner, story.records.slice(0, half));
-    const [output, cursor] = [join(dir, 'out.json'), join(dir, 'cursor')];
-    const sinceThen = async (...since: readonly string[]): Promise<number[]> => {
-      const words = ['--output', output, '--cursor-file', cursor, '--since', ...since];
-      const { exitStatus, stderr } = await scribe(['export', '--root', growing.dir, ...words]);
-      assert.equal(exitStatus, 0, stderr);
-      return jsonLines<{ seq: number }>(readFileSync(output, 'utf8')).map(({ seq }) => seq);
-    };
-    // Nothing is that late yet, but from here on all is asked for.
-    assert.deepEqual(await sinceThen('2200-01-01'), []);
-    await append(growing, story.records.slice(half, half + 2));
-    assert.deepEqual(await sinceThen('2200-01-01'), all.slice(half, half + 2));
-    await append(growing, story.records.slice(half + 2));
-    assert.deepEqual(await sinceThen(String(all.length)), all.slice(half));
-  });
-
-  test('one that goes on waits for room on a full disk, and leaves no half of a line', async (t) => {
-    const dir = await tempDir(t);
-    await mountSmallDisk(t, dir, 1);
-    const output = join(dir, 'out.json');
-    // As one leaves it that was killed while it wrote.
-    writeFileSync(output, '{"node":"node7","seq":1,"ti');
-    const filling = await fillAtOnce(dir);
-    const program = join(import.meta.dirname, '../../bin/scribe');
-    const words = ['--output', output, '--cursor-file', join(await tempDir(t), 'cursor')];
-    const follower = await startProcess(t, [program, 'export', '--root', root.dir, '--follow', ...words]);
-    await follower.until(/out\.json did not take the records: ENOSPC.*They wait until it does\./);
-    rmSync(filling);
-    await follower.until(/out\.json takes records again/);
-    const [half, ...lines] = readFileSync(output, 'utf8').split('\n');
-    assert.equal(half, '{"node":"node7","seq":1,"ti');
-    const seqs = jsonLines<{ seq: number }>(lines.join('\n')).map(({ seq }) => seq);
-    assert.deepEqual(
-      seqs,
-      story.records.map(({ seq }) => seq),
-    );
-  });
-
   test('otlp: a receiver that fails at first gets every record', async (t) => {
     const got: { attributes: { key: string; value: { intValue?: string; stringValue?: string } }[] }[] = [];
     let posts = 0;

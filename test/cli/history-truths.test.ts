@@ -1,6 +1,6 @@
 /** `scribe history` where it could be misread: allowed sessions, daemons that were killed, scribe's own calls, slow readers. */
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { describe, test } from 'node:test';
@@ -92,6 +92,7 @@ describe('a history tells what was, and no more', () => {
         assert.doesNotMatch(said, /no such (table|column)/);
       }
     assert.deepEqual(readFileSync(join(alike, 'journal.db')), bytes);
+    for (const root of [foreign, alike]) assert.deepEqual(readdirSync(root), ['journal.db']);
     const { exitStatus, stderr } = await scribe(['history', '--root', empty]);
     assert.equal(exitStatus, 1);
     const said = new RegExp(`journal\\.db is no journal of scribe, or one to which nothing was ever written${remedy}`);

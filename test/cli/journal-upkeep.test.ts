@@ -177,6 +177,9 @@ describe('journal backup', () => {
       /A copy of .* takes \d+\.\d MiB, and the file system of .* has 1\.0 MiB free: make room first\.\n$/,
     );
     assert.deepEqual(readdirSync(to), []);
+    const inner = await scribe(['journal', 'backup', '--root', dir, join(to, 'node7', 'tonight')]);
+    assert.equal(inner.exitStatus, 1);
+    assert.deepEqual(readdirSync(to), []);
     const file = join(dir, 'journal.db');
     const taken = await scribe(['journal', 'backup', '--root', dir, file]);
     assert.equal(taken.exitStatus, 1);

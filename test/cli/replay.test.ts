@@ -14,6 +14,7 @@ import { runHistory, targetOfSeed } from '../simulation/history.ts';
 import type { Owner } from '../support/cleanup.ts';
 import { runOk } from '../support/process.ts';
 import { tempDir } from '../support/temp-dir.ts';
+import { tearEnd } from '../journal/support.ts';
 import { startNs, tell } from './story.ts';
 import { jsonLines, type Root, rootWith, scribe } from './support.ts';
 
@@ -204,6 +205,15 @@ describe('replay', () => {
     // What was so from the beginning changes at no decision.
     const { stderr: none } = await scribe(['replay', '--break-on', 'node.facts', root.dir]);
     assert.match(none, /no decision is like that/);
+
+    await tearEnd(root.journalPath);
+    const torn = await scribe(['replay', root.dir]);
+    assert.equal(torn.exitStatus, 1, torn.stdout);
+    assert.match(torn.stdout, /: record \d+ cannot be read, so nothing from it on was decided: SQLite cannot read on/);
+    assert.match(
+      torn.stdout,
+      /: begun behind record \d+, from its snapshot: [^]*: \d+ decisions? checked .*: all as recorded$/m,
+    );
   });
 
   test('a pruned journal without a snapshot: from where the pruning was recorded', async (t) => {

@@ -1,7 +1,9 @@
 /** What a command made only for itself goes with it when it is stopped in the middle, whichever way. */
 import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, rm, watch } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate as otherTurns } from 'node:timers/promises';
 import { before, test } from 'node:test';
 import { makeJournal } from '../../scripts/lib/large-journal/make.ts';
 import { isAlive, type ProcessName, readArguments, readProcessStat } from '../../src/platform/linux/processes.ts';
@@ -50,6 +52,24 @@ test('the unfinished copy of a backup', async (t) => {
     const dir = await tempDir(t);
     await stopped(t, ['journal', 'backup', '--root', root, dir], [dir, /unfinished$/], signal);
   }
+});
+
+test('the directories that a backup makes, but none that was there', async (t) => {
+  const above = await tempDir(t);
+  const outer = join(above, 'node7');
+  const dir = join(outer, '2026-11-21');
+  const stopBackup = async (): Promise<void> => {
+    const command = await startProcess(t, [process.execPath, program, 'journal', 'backup', '--root', root, dir]);
+    while (command.isAlive() && !existsSync(join(dir, 'journal.db.unfinished'))) await otherTurns();
+    command.kill('SIGTERM');
+    assert.equal(await command.ended, 'SIGTERM', command.output());
+  };
+  await stopBackup();
+  await eventually('they are gone', async () => (await readdir(above)).length === 0);
+  await mkdir(outer);
+  await stopBackup();
+  await eventually('what it made in it is gone', async () => (await readdir(outer)).length === 0);
+  assert.deepEqual(await readdir(above), ['node7']);
 });
 
 test('a copy of which not every hash is verified', async (t) => {

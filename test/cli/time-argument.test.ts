@@ -54,7 +54,6 @@ describe('moments', () => {
     ['90s', nsOf(nowMs - 90_000)],
     ['2h30m', nsOf(nowMs - 9_000_000)],
     ['7d', nsOf(nowMs - 7 * 86_400_000)],
-    ['now', nsOf(nowMs)],
     ['today', local(year, month, day)],
     ['yesterday', local(year, month, day - 1)],
     ['03:12', local(year, month, day, 3, 12)],
@@ -180,6 +179,15 @@ describe('ranges', () => {
         );
       }),
     );
+  });
+
+  test('now is behind all records, also of a clock that went ahead', () => {
+    const now = parse('now');
+    assert.deepEqual(now, { ...time(nsOf(nowMs)), isNow: true });
+    const timeline = timelineOf([nsOf(nowMs) - 5n, nsOf(nowMs) + 3_600_000_000_000n, nsOf(nowMs) - 1n]);
+    assert.equal(seqAt(timeline, now), 3);
+    assert.deepEqual(seqsOf(timeline, { since: null, until: now }), { fromSeq: 1, toSeq: 3 });
+    assert.deepEqual(seqsOf(timeline, { since: now, until: null }), { fromSeq: 4, toSeq: 3 });
   });
 
   test('by numbers: from this record to that, and nothing beyond the end', () => {

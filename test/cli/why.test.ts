@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
+import { idOf } from '../engine/rig.ts';
 import { type Story, tell } from './story.ts';
-import { type Root, rootWith, scribe } from './support.ts';
+import { recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
 import { type Explained, explainAll, page, pageOf } from './why-page.ts';
 
 const FIRST_LINES: Readonly<Record<string, RegExp>> = {
@@ -124,6 +125,30 @@ describe('why', () => {
     assert.ok(
       answer.chain.length > 3 && answer.chain.every(({ seq }, index, all) => seq >= (all[index - 1]?.seq ?? 0)),
     );
+  });
+
+  test('an image that is gone: who removed it, and not who once used it; one that never came: who asked for it, by its name', async () => {
+    const node = await startNode();
+    const gone = 'registry.test/app:1';
+    const metadata = { name: 'web', namespace: 'default', uid: '1' };
+    await node.ask({ method: 'PullImage', image: gone, credentials: null });
+    const podSandboxId = idOf(await node.ask({ method: 'RunPodSandbox', config: { metadata }, runtimeHandler: '' }));
+    const container = (name: string, image: { image: string; userSpecifiedImage?: string }) =>
+      node.ask({ method: 'CreateContainer', podSandboxId, config: { metadata: { name }, image } });
+    const containerId = idOf(await container('app', { image: gone }));
+    await node.ask({ method: 'RemoveContainer', containerId });
+    await node.ask({ method: 'RemoveImage', image: gone });
+    const id = `sha256:${'f'.repeat(64)}`;
+    await container('late', { image: id, userSpecifiedImage: 'registry.test/never:2' });
+    const { dir } = await rootWith(owner, recordsOf(node));
+    const first = async (image: string): Promise<string> => (await scribe(['why', image, '--root', dir])).stdout;
+    assert.match(await first(gone), /^Image registry\.test\/app:1 was removed by kubelet/);
+    for (const name of ['registry.test/never:2', id])
+      assert.match(
+        await first(name),
+        /^CreateContainer of container late in pod default\/web by kubelet .* failed /,
+        name,
+      );
   });
 
   test('what nobody knows, and a name that several bear, is said', async () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { takeCrashFile, writeCrashFile } from '../../src/daemon/crash-file.ts';
+import { readCrashFile, removeCrashFile, writeCrashFile } from '../../src/daemon/crash-file.ts';
 import { dieWith, type VitalParts } from '../../src/daemon/fatal-end.ts';
 import { KnownError } from '../../src/domain/model/errors.ts';
 import { tempDir } from '../support/temp-dir.ts';
@@ -58,17 +58,24 @@ for (const [what, part] of ENDS_IN_ORDER)
     assert.deepEqual(deaths, []);
   });
 
-test('C7: the crash file has all that led to the end, is taken once, and is bounded', async (t) => {
+test('C7: the crash file has all that led to the end, stays until it is recorded, and is bounded', async (t) => {
   const dir = await tempDir(t);
   const full = Object.assign(new Error('disk I/O error'), { name: 'SqliteError', code: 'SQLITE_IOERR' });
   const error = new KnownError('the journal cannot be written', { cause: full });
   writeCrashFile(dir, error);
-  const words = takeCrashFile(dir) ?? '';
+  const words = readCrashFile(dir) ?? '';
   assert.match(words, /^Error: the journal cannot be written\n/);
   assert.match(words, /^Caused by: SqliteError \[SQLITE_IOERR\]: disk I\/O error$/m);
-  assert.equal(takeCrashFile(dir), null);
+  // A start that is killed before its record is durable leaves it to the next one.
+  assert.equal(readCrashFile(dir), words);
+  removeCrashFile(dir, words);
+  assert.equal(readCrashFile(dir), null);
   writeCrashFile(dir, new KnownError('x'.repeat(1_000_000)));
-  assert.equal(takeCrashFile(dir)?.length, 16_384);
+  // What this life has left meanwhile nobody has recorded.
+  removeCrashFile(dir, words);
+  assert.equal(readCrashFile(dir)?.length, 16_384);
+  removeCrashFile(dir, null);
+  assert.equal(readCrashFile(dir)?.length, 16_384);
   // Nowhere to write to: there is nobody left to tell.
   const gone = join(dir, 'gone');
   writeCrashFile(gone, error);

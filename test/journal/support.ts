@@ -1,4 +1,5 @@
 /** What the journal's tests share: records made by the dozen, arbitrary ones, and journals in temporary directories. */
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
@@ -70,6 +71,23 @@ export const tamper = <T>(path: string, work: (db: Database.Database) => T): T =
   } finally {
     db.close();
   }
+};
+
+const PAGE_BYTES = 4_096;
+
+/** Overwrites the page of a table's newest rows, which a torn write hits first. */
+export const tearEnd = async (path: string, table: 'records' | 'names' = 'records'): Promise<void> => {
+  const page = tamper(path, (db) =>
+    db
+      .prepare<[string], number>(
+        "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY path DESC LIMIT 1",
+      )
+      .pluck()
+      .get(table),
+  );
+  if (page === undefined) throw new Error(`${path} has no ${table}.`);
+  await using file = await open(path, 'r+');
+  await file.write(Buffer.alloc(PAGE_BYTES, 0xff), 0, PAGE_BYTES, (page - 1) * PAGE_BYTES);
 };
 
 export const dropTriggers = (db: Database.Database): void => {

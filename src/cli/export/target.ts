@@ -2,10 +2,10 @@
  * Where an export goes: a stream, a file, or a receiver of OTLP over HTTP. What `send` has resolved, the target has. An export
  * that goes on waits for a target that takes nothing for a while; any other fails, and the next one begins where it was.
  */
-import { type FileHandle, open } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { type FileHandle, open, stat } from 'node:fs/promises';
 import { failure } from '../command.ts';
 import { type Output, write } from '../io.ts';
+import { give, isFullDisk, type Problem, type Waiting } from '../waiting.ts';
 import { post, refusalText } from './otlp.ts';
 
 export interface Target {
@@ -15,16 +15,8 @@ export interface Target {
   readonly close: () => Promise<void>;
 }
 
-/** Says a line about the target, for an export that waits; null: one that does not. */
-export type Waiting = ((line: string) => void) | null;
-
 const FILE_MODE = 0o600;
 const TRIES_WAIT_MS = [100, 400, 1600, 5000] as const;
-/** Between two tries of one that waits: the first time, doubled each time, and at most. */
-const WAIT_MS = 1000;
-const WAIT_MS_MAX = 16_000;
-/** Room that may come back. */
-const FULL: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT'];
 const NEWLINE = 0x0a;
 
 export const streamTarget = (output: Output): Target => ({
@@ -33,13 +25,6 @@ export const streamTarget = (output: Output): Target => ({
   close: async () => {},
 });
 
-/** Why it was not taken; what may be better soon, and how long the target itself wants to be left alone. */
-interface Problem {
-  readonly words: string;
-  readonly afterMs: number;
-}
-
-/** Tries until it is taken, or for a while. `tryOnce` resolves with null when it is, and throws for what another try will not change. */
 const sending =
   (
     name: string,
@@ -47,21 +32,18 @@ const sending =
     waitsMs: readonly number[],
     waiting: Waiting,
   ): Target['send'] =>
-  async (text) => {
-    for (let tries = 0; ; tries += 1) {
-      const problem = await tryOnce(text);
-      if (problem === null) {
-        if (tries > waitsMs.length) waiting?.(`${name} takes records again.`);
-        return;
-      }
-      const said = `${name} did not take the records: ${problem.words}.`;
-      if (tries === waitsMs.length && waiting === null)
-        throw failure(`${said} With --cursor-file the next export goes on where this one ended.`);
-      if (tries === waitsMs.length) waiting?.(`${said} They wait until it does.`);
-      const waitMs = waitsMs[tries] ?? Math.min(WAIT_MS * 2 ** (tries - waitsMs.length), WAIT_MS_MAX);
-      await sleep(Math.max(waitMs, problem.afterMs));
-    }
-  };
+  (text) =>
+    give({
+      tryOnce: () => tryOnce(text),
+      waitsMs,
+      waiting,
+      saying: {
+        problem: (words) => `${name} did not take the records: ${words}.`,
+        waits: 'They wait until it does.',
+        isOver: `${name} takes records again.`,
+      },
+      failed: (said) => failure(`${said} With --cursor-file the next export goes on where this one ended.`),
+    });
 
 /** Whether what was exported last was cut off in the middle of a line: the next line must not become a part of it. */
 const endsInside = async (path: string): Promise<boolean> => {
@@ -82,26 +64,55 @@ const lengthOf = async (file: FileHandle): Promise<number | null> => {
   return stats.isFile() ? stats.size : null;
 };
 
-/** Appends, so that a cursor's next lines follow the last. What could not be written whole is taken back. */
+/** Who rotates files moves them away, and may delete them later: what is written into one from then on is lost. */
+const isStillAt = async (path: string, file: FileHandle): Promise<boolean> => {
+  const own = await file.stat({ bigint: true });
+  const there = await stat(path, { bigint: true }).catch((thrown: NodeJS.ErrnoException) => {
+    if (thrown.code === 'ENOENT') return null;
+    throw thrown;
+  });
+  return there !== null && there.ino === own.ino && there.dev === own.dev;
+};
+
+/**
+ * Appends, so that a cursor's next lines follow the last. What could not be written whole is taken back. Where another file, or none,
+ * has come to be at the path, the next lines go there, and those too that were written meanwhile: they may come twice.
+ */
 export const fileTarget = async (path: string, waiting: Waiting): Promise<Target> => {
   const refused = (thrown: Error): never => {
     throw failure(`--output ${path} cannot be written: ${thrown.message}.`, thrown);
   };
-  const file = await open(path, 'a', FILE_MODE).catch(refused);
+  const appending = (): Promise<FileHandle> => open(path, 'a', FILE_MODE);
+  let file = await appending().catch(refused);
   const isRegular = (await lengthOf(file)) !== null;
   let start = isRegular && (await endsInside(path).catch(refused)) ? '\n' : '';
-  const tryOnce = async (text: string): Promise<Problem | null> => {
+
+  /** To the end, and durable, or not at all. */
+  const append = async (text: string): Promise<void> => {
     const length = await lengthOf(file);
     try {
       await file.writeFile(start + text);
       // Devices and pipes have nothing to make durable.
       if (length !== null) await file.datasync();
       start = '';
-      return null;
     } catch (thrown) {
       if (length !== null) await file.truncate(length).catch(() => {});
-      const error = thrown as NodeJS.ErrnoException;
-      return FULL.includes(error.code) ? { words: error.message, afterMs: 0 } : refused(error);
+      throw thrown;
+    }
+  };
+
+  const tryOnce = async (text: string): Promise<Problem | null> => {
+    try {
+      if (isRegular && !(await isStillAt(path, file))) {
+        const moved = file;
+        file = await appending();
+        await moved.close();
+        start = (await endsInside(path)) ? '\n' : '';
+      }
+      await append(text);
+      return isRegular && !(await isStillAt(path, file)) ? await tryOnce(text) : null;
+    } catch (thrown) {
+      return isFullDisk(thrown) ? { words: thrown.message, afterMs: 0 } : refused(thrown as Error);
     }
   };
   return { send: sending(`--output ${path}`, tryOnce, [], waiting), refused: () => 0, close: () => file.close() };

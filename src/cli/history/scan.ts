@@ -5,8 +5,8 @@
 import { NODE_STREAM } from '../../domain/model/records.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
-import { unlessDamaged } from '../damage.ts';
-import { type Moment, type Range, seqsOf } from '../time-argument.ts';
+import { isDamageMet, unlessDamaged } from '../damage.ts';
+import { isNow, type Moment, type Range, seqsOf } from '../time-argument.ts';
 import { COMPLETED, createCollector, type Collector, type Entry } from './entries.ts';
 import { recordOf } from './names.ts';
 import type { Selection } from './selection.ts';
@@ -66,7 +66,8 @@ const createReads = (reader: JournalReader, { since, until }: Range): ReadsSourc
   let cursor = 0;
   let buffered: ReadRow[] = [];
   const sinceNs = since === null ? null : timeOf(reader, since);
-  const untilNs = until === null ? null : timeOf(reader, until);
+  // Up to now is up to the end, whatever clock that was written by.
+  const untilNs = until === null || isNow(until) ? null : timeOf(reader, until);
   const isWanted = ({ atNs }: ReadRow): boolean =>
     (sinceNs === null || atNs >= sinceNs) && (untilNs === null || atNs <= untilNs);
 
@@ -212,9 +213,14 @@ export const createScan = (options: ScanOptions): Scan => {
     async *past() {
       await learnEarlier();
       if (fromSeq <= toSeq) {
-        for await (const record of reader.read({ fromSeq, toSeq })) {
-          yield* withReadsBefore(take(record));
-          if (collector.held() > heldMax) yield* withReadsBefore(settle());
+        try {
+          for await (const record of reader.read({ fromSeq, toSeq })) {
+            yield* withReadsBefore(take(record));
+            if (collector.held() > heldMax) yield* withReadsBefore(settle());
+          }
+        } catch (thrown) {
+          if (isDamageMet(thrown)) yield* withReadsBefore(collector.finish(readSeq));
+          throw thrown;
         }
       }
       if (range.until !== null) endLater();

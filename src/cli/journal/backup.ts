@@ -1,7 +1,7 @@
 /** `scribe journal backup`: a copy of the journal of one moment, beside the daemon that goes on writing it. */
-import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { messageOf } from '../../domain/model/errors.ts';
 import { backUpJournal, unfinishedCopyOf } from '../../journal/backup.ts';
 import { readSigningKey } from '../../journal/checkpoints.ts';
@@ -29,6 +29,10 @@ const options = {
 
 /** What checks the copy's signatures when the key is not there. */
 const VKEY_FILE = 'journal.vkey';
+
+/** The inner one first. */
+const directoriesUpTo = (outermost: string, dir: string): readonly string[] =>
+  dir.length <= outermost.length ? [dir] : [dir, ...directoriesUpTo(outermost, dirname(dir))];
 
 interface Copying {
   readonly path: string;
@@ -77,18 +81,24 @@ export const journalBackup = command({
       throw failure(`--with-key: ${from.key} is no key that signs.`);
     const copyPath = journalOf(dir);
     if (existsSync(copyPath)) throw failure(`There is a journal at ${copyPath} already; name another directory.`);
-    await mkdir(dir, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
+    const outermost = await mkdir(dir, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
       throw failure(`The directory ${dir} cannot be made: ${messageOf(error)}.`, error);
     });
+    const made = outermost === undefined ? [] : directoriesUpTo(outermost, dir);
     const progress = createProgress(io.stderr);
     const vkeyPath = resolve(dir, VKEY_FILE);
     const files = Object.values<string>({ ...journalFiles(copyPath) }).filter((file) => !existsSync(file));
     // A copy that nobody has verified is none yet.
-    const { keep } = passing(unfinishedCopyOf(copyPath), `${unfinishedCopyOf(copyPath)}-journal`, vkeyPath, ...files);
-    const report = await copyVerified(
-      { path, copyPath, vkey, vkeyPath, withKey: values['with-key'] },
-      progress,
-    ).finally(keep);
+    const { keep } = passing(
+      [unfinishedCopyOf(copyPath), `${unfinishedCopyOf(copyPath)}-journal`, vkeyPath, ...files],
+      made,
+    );
+    const report = await copyVerified({ path, copyPath, vkey, vkeyPath, withKey: values['with-key'] }, progress)
+      .finally(keep)
+      .catch(async (error: unknown) => {
+        for (const one of made) await rmdir(one).catch(() => undefined);
+        throw error;
+      });
     progress.clear();
     // Of a reader that verified it: nothing is in them. An empty log stays, to be put over another that is not.
     await rm(`${copyPath}-shm`, { force: true });

@@ -6,7 +6,7 @@ import type { Sequenced } from '../../domain/model/records.ts';
 import { isInput } from '../../domain/turn/redecide.ts';
 import { failure } from '../command.ts';
 import { bytes, counted, grouped, utcTime } from '../format.ts';
-import type { Source } from './source.ts';
+import type { Source, Unreadable } from './source.ts';
 
 /** null: it is none. */
 export const crashReportIn = (text: string): CrashReport | null => {
@@ -67,10 +67,17 @@ export const crashSource = (report: CrashReport, journal: Source): Source => {
       more.filter((record) => isInput(record) && record.seq >= fromSeq && record.seq <= toSeq).length,
     record: (seq) => more.find((record) => record.seq === seq) ?? (seq <= endSeq ? journal.record(seq) : null),
     *records(fromSeq, toSeq, told) {
-      for (const record of journal.records(fromSeq, Math.min(toSeq, endSeq), told)) {
+      const reading = { isOver: false };
+      const unreadable: Unreadable = (seq, why, endsAt) => {
+        if (endsAt !== undefined && seq <= endSeq) reading.isOver = true;
+        told.unreadable(seq, why, endsAt);
+      };
+      for (const record of journal.records(fromSeq, Math.min(toSeq, endSeq), { ...told, unreadable })) {
         if (record.seq > endSeq) break;
         yield record;
       }
+      // What the report has does not follow from what could be read.
+      if (reading.isOver) return;
       for (const record of more) {
         if (record.seq > toSeq && isInput(record)) return;
         yield record;

@@ -25,7 +25,11 @@ export const look = async (source: Source, { toSeq, stop: asked, ...how }: Looki
   const { crash, name } = source;
   const stop = asked?.(source.start) ?? crashed(source) ?? differs;
   if (crash !== undefined && !how.json) await write(io.stdout, textOf(reportLines(crash)));
-  const unreadable: Unreadable = (seq, why) => void io.stderr.write(`scribe: record ${grouped(seq)}: ${why}\n`);
+  let lastRead = toSeq;
+  const unreadable: Unreadable = (seq, why, endsAt = toSeq) => {
+    lastRead = Math.min(lastRead, endsAt);
+    io.stderr.write(`scribe: record ${grouped(seq)} cannot be read: ${why}\n`);
+  };
   if (how.step) {
     const gone = { isBad: false };
     const decisions = decisionsOf(source, { toSeq, unreadable });
@@ -41,7 +45,7 @@ export const look = async (source: Source, { toSeq, stop: asked, ...how }: Looki
   }
   if (asked === null && crash !== undefined && crash.input === null) return 0;
   const found = firstAt(source, toSeq, stop, unreadable);
-  if (found === null) throw failure(`${name}: no decision is like that up to record ${grouped(toSeq)}.`);
+  if (found === null) throw failure(`${name}: no decision is like that up to record ${grouped(lastRead)}.`);
   if (how.inspect) await inspectAt(source, found.input.seq, io);
   else if (how.json) await write(io.stdout, jsonOf(found));
   else await write(io.stdout, textOf(isUnrecorded(source, found) ? unrecordedLines(found) : decisionLines(found)));

@@ -15,6 +15,7 @@ import { readableCopy } from '../../journal/readable-copy.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { failure } from '../command.ts';
+import { unlessDamaged, WHY_NO_FURTHER } from '../damage.ts';
 import type { CrashReport } from '../../daemon/crash-report.ts';
 import { whyNewer, type Writer, writerIn } from '../../engine/newer.ts';
 import { readGolden } from './golden-text.ts';
@@ -47,8 +48,8 @@ export interface Source {
 }
 
 /**
- * Told of records that can't be read. They are passed over, but for one that a newer scribe wrote: with it reading ends, and
- * `endsAt` is the last record in front of it.
+ * Told of records that can't be read. They are passed over, but for one that a newer scribe wrote, or that SQLite cannot read: with it
+ * reading ends, and `endsAt` is the last record in front of it.
  */
 export type Unreadable = (seq: number, why: string, endsAt?: number) => void;
 
@@ -137,23 +138,36 @@ const lastPruning = (reader: JournalReader): number => {
   return last;
 };
 
-function* recordsFrom(reader: JournalReader, fromSeq: number, headSeq: number): Generator<JournalRecord> {
+/** From this record on nothing can be read. */
+interface Damage {
+  readonly damagedFrom: number;
+}
+
+function* recordsFrom(reader: JournalReader, fromSeq: number, headSeq: number): Generator<JournalRecord | Damage> {
   for (let cursor = fromSeq; cursor <= headSeq; ) {
-    const { records, next } = reader.page({}, cursor, headSeq);
-    yield* records;
-    cursor = next;
+    const page = unlessDamaged(() => reader.page({}, cursor, headSeq));
+    if (page === null) {
+      yield { damagedFrom: cursor };
+      return;
+    }
+    yield* page.records;
+    cursor = page.next;
   }
 }
 
-/** A record that this scribe does not know is the end: nobody could judge what was decided in its sight. */
+/**
+ * A record that this scribe does not know is the end: nobody could judge what was decided in its sight. So is damage, with the turn
+ * before it, of which more may have been recorded.
+ */
 function* wholeTurns(
-  records: Iterable<JournalRecord>,
+  records: Iterable<JournalRecord | Damage>,
   toSeq: number,
   { unreadable, ...told }: ReadTold,
 ): Generator<Sequenced> {
   let turn: Sequenced[] = [];
   let { writer } = told;
   for (const record of records) {
+    if ('damagedFrom' in record) return unreadable(record.damagedFrom, WHY_NO_FURTHER, record.damagedFrom - 1);
     if (isOwnType(record.type)) continue;
     writer = writerIn(record) ?? writer;
     const newer = whyNewer(record, writer);
@@ -175,8 +189,9 @@ function* wholeTurns(
   yield* turn;
 }
 
-const recordIn = (records: Iterable<JournalRecord>): Sequenced | null => {
-  for (const record of records) if (!isOwnType(record.type)) return readRecord(record, () => undefined);
+const recordIn = (records: Iterable<JournalRecord | Damage>): Sequenced | null => {
+  for (const record of records)
+    if (!('damagedFrom' in record) && !isOwnType(record.type)) return readRecord(record, () => undefined);
   return null;
 };
 

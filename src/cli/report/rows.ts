@@ -110,24 +110,35 @@ export const readThings = (queries: Queries, imageNames: Things['imageNames']): 
   return { pods, containers, imageNames, restarts };
 };
 
-// What a container's record tells is not asked of every call again; nor is what few methods have. No text that a client
-// chose takes more memory than names need.
-const CALLS = `
-  SELECT seq, at, method, code, failure, duration_ms, caller_uid, caller, container_id, substr(image, 1, 1024),
-    CASE WHEN method = 'CreateContainer' THEN request ->> '$.config.metadata.name' END,
-    CASE WHEN container_id IS NULL OR method = 'CreateContainer' THEN pod_id END,
-    CASE WHEN container_id IS NULL OR method = 'CreateContainer' THEN namespace END,
-    CASE WHEN container_id IS NULL OR method = 'CreateContainer' THEN pod END,
-    CASE WHEN code <> 0 THEN request ->> '$.method' END,
-    CASE WHEN method IN ('ExecSync', 'ExecSession') THEN substr(request ->> '$.cmd[0]', 1, 1024) END,
-    CASE WHEN method IN ('ExecSync', 'ExecSession') THEN response ->> '$.exitCode' END,
-    CASE WHEN method = 'PullImage' THEN response ->> '$.imageRefs[0]' END,
-    CASE WHEN method = 'PullImage' THEN (SELECT size_bytes FROM image_pulls WHERE image_pulls.seq = calls.seq) END
-  FROM calls WHERE seq BETWEEN ? AND ?`;
+/**
+ * What a container's record tells is not asked of every call again; nor is what few methods have. No text that a client
+ * chose takes more memory than names need. The limit is none: with it SQLite reckons each column of the view once, and
+ * without it wherever it is named.
+ */
+const callsSql = (where: string): string => `
+  SELECT seq, at, method, code, failure, duration_ms, caller_uid, caller, container_id, image, own,
+    CASE method WHEN 'CreateContainer' THEN ${ofReceived("body ->> '$.request.config.metadata.name'")} END,
+    CASE WHEN code <> 0 THEN ${ofReceived("body ->> '$.request.method'")} END,
+    CASE WHEN method IN ('ExecSync', 'ExecSession') THEN ${ofReceived("substr(body ->> '$.request.cmd[0]', 1, 1024)")} END,
+    CASE WHEN method IN ('ExecSync', 'ExecSession') THEN ${ofCompleted("body ->> '$.response.exitCode'")} END,
+    CASE method WHEN 'PullImage' THEN ${ofCompleted("body ->> '$.response.imageRefs[0]'")} END,
+    CASE method WHEN 'PullImage' THEN (SELECT size_bytes FROM image_pulls WHERE image_pulls.seq = call.seq) END
+  FROM (
+    SELECT seq, at, method, code, failure, duration_ms, caller_uid, caller, container_id, substr(image, 1, 1024) AS image, ended_seq,
+      CASE WHEN container_id IS NULL OR method = 'CreateContainer' THEN json_array(pod_id, namespace, pod) END AS own
+    FROM calls WHERE ${where} ORDER BY seq LIMIT -1
+  ) call`;
+
+const ofReceived = (value: string): string => `(SELECT ${value} FROM records WHERE records.seq = call.seq)`;
+const ofCompleted = (value: string): string => `(SELECT ${value} FROM records WHERE records.seq = call.ended_seq)`;
+
+const podOf = (own: Cell | undefined): readonly (string | null)[] =>
+  typeof own === 'string' ? (JSON.parse(own) as (string | null)[]) : [];
 
 const callOf = (row: readonly Cell[]): CallRow => {
   const [seq, at, method, code, failure, durationMs, callerUid, caller, containerId, image, ...rest] = row;
-  const [containerName, podId, namespace, pod, recordedAs, program, exitCode, imageId, sizeBytes] = rest;
+  const [own, containerName, recordedAs, program, exitCode, imageId, sizeBytes] = rest;
+  const [podId = null, namespace = null, pod = null] = podOf(own);
   return {
     seq: numberOf(seq) ?? 0,
     atNs: nsOf(at),
@@ -140,9 +151,9 @@ const callOf = (row: readonly Cell[]): CallRow => {
     caller: textOf(caller),
     containerId: textOf(containerId),
     containerName: textOf(containerName),
-    podId: textOf(podId),
-    namespace: textOf(namespace),
-    pod: textOf(pod),
+    podId,
+    namespace,
+    pod,
     image: textOf(image),
     imageId: textOf(imageId),
     sizeBytes: numberOf(sizeBytes),
@@ -151,15 +162,31 @@ const callOf = (row: readonly Cell[]): CallRow => {
   };
 };
 
-/** The calls of a range in order, one at a time; only those for which a condition in SQL holds, where there is one. */
-export function* readCalls(queries: Queries, { fromSeq, toSeq }: Seqs, condition: string | null): Generator<CallRow> {
+/**
+ * The calls of a range in order, one at a time; only those for which a condition in SQL holds, where there is one.
+ *
+ * @param isBeforeDamage  the record behind the last of them cannot be read
+ */
+export function* readCalls(
+  queries: Queries,
+  { fromSeq, toSeq }: Seqs,
+  condition: string | null,
+  isBeforeDamage: boolean,
+): Generator<CallRow> {
   const narrowed = condition === null ? '' : ` AND ${condition}`;
-  for (const row of queries.ask(`${CALLS}${narrowed} ORDER BY seq`, [fromSeq, toSeq]).rows) yield callOf(row);
+  // Of a range SQLite reads one record further than it is asked to.
+  const throughSeq = isBeforeDamage ? toSeq - 1 : toSeq;
+  for (const row of queries.ask(callsSql(`seq BETWEEN ? AND ?${narrowed}`), [fromSeq, throughSeq]).rows)
+    yield callOf(row);
+  if (throughSeq === toSeq || toSeq < fromSeq) return;
+  for (const row of queries.ask(callsSql(`seq = ?${narrowed}`), [toSeq]).rows) yield callOf(row);
 }
 
 /** How many records of a range are pruned: nothing of them can be counted. */
 export const countPruned = (queries: Queries, { fromSeq, toSeq }: Seqs): number => {
-  const question = 'SELECT count(*) FROM records WHERE type IS NULL AND seq BETWEEN ? AND ?';
-  const [[count] = []] = queries.ask(question, [fromSeq, toSeq]).rows;
+  // No more of them than there are, lest SQLite look one further.
+  const question =
+    'SELECT count(*) FROM (SELECT type FROM records WHERE seq BETWEEN ? AND ? LIMIT ?) WHERE type IS NULL';
+  const [[count] = []] = queries.ask(question, [fromSeq, toSeq, Math.max(0, toSeq - fromSeq + 1)]).rows;
   return numberOf(count) ?? 0;
 };

@@ -137,17 +137,18 @@ const thingOf = (names: Names, event: Sequenced): Thing | null => {
   };
 };
 
-/** The image that a request needs; '' for none. */
-const imageOf = (request: CallRequest): string => {
-  if (request.method === 'PullImage') return request.image;
-  return request.method === 'CreateContainer' ? (request.config.image?.image ?? '') : '';
+/** How a request names the image that it needs: kubelet by its id, and beside that as its user did. */
+const imagesOf = (request: CallRequest): readonly string[] => {
+  if (request.method === 'PullImage') return [request.image];
+  if (request.method !== 'CreateContainer') return [];
+  const { image = '', userSpecifiedImage = '' } = request.config.image ?? {};
+  return [image, userSpecifiedImage];
 };
 
-const asksForImage = (event: Sequenced, { kind, text }: ThingName): boolean =>
+const asksForImage = (event: Sequenced, { kind, text }: ThingName): event is EventOf<'call.received'> =>
   isOf(event, 'call.received') &&
   (kind === null || kind === 'image') &&
-  imageOf(event.body.request) !== '' &&
-  isSameReference(text, imageOf(event.body.request));
+  imagesOf(event.body.request).some((image) => image !== '' && isSameReference(text, image));
 
 const holds = (text: string): BodyTest => ({ kind: 'holds', text: JSON.stringify(text), isExact: true });
 
@@ -200,10 +201,17 @@ const tellingOf = (sources: Sources, name: ThingName): readonly MarkRule[] => {
 /** The newest record that tells of it by name, gone or never there. */
 const findByName = (sources: Sources, name: ThingName): Found | null => {
   const { records, names } = sources;
-  const found = records.search(tellingOf(sources, name), (event) => {
+  let served: Sequenced | null = null;
+  const telling = records.search(tellingOf(sources, name), (event) => {
     const thing = thingOf(names, event);
-    return (thing !== null && isNamed(name, thing)) || asksForImage(event, name);
+    if (thing !== null && isNamed(name, thing)) return true;
+    if (!asksForImage(event, name)) return false;
+    // Who asked for an image and got it says nothing of what became of that, where its own records are left.
+    if (records.endOf(event.seq)?.body.code !== 0) return true;
+    served ??= event;
+    return false;
   });
+  const found = telling ?? served;
   if (found === null) return null;
   return isOf(found, 'call.received') ? { kind: 'call', received: found } : { kind: 'thing', stream: found.stream };
 };
