@@ -237,6 +237,28 @@ describe('a checkpoint', () => {
     await rm(outputPath, { recursive: true });
   });
 
+  test('of a container, or of its pod, ends when the container is removed, however long CRIU would take', async () => {
+    const { runtime: cri } = node.daemon.cri;
+    await writeFile(join(tools, 'traces'), '');
+    const removedMeanwhile = async (begin: (containerId: string) => Promise<unknown>): Promise<void> => {
+      await rm(join(tools, 'hanging'), { force: true });
+      const config = containerConfig('removed', busyboxName, ['sleep', '1000']);
+      const { containerId: removed } = await cri.createContainer({ podSandboxId, config });
+      await cri.startContainer({ containerId: removed });
+      const killed = withCode(GrpcCode.FAILED_PRECONDITION, /was killed while it was checkpointed/);
+      const ended = assert.rejects(begin(removed), killed);
+      await eventually('somebody to have hold of it', () => exists(join(tools, 'hanging')));
+      await cri.removeContainer({ containerId: removed }, { timeoutMs: 20_000 });
+      await ended;
+    };
+    const location = join(places, 'removed.tar');
+    await removedMeanwhile((removed) => cri.checkpointContainer({ containerId: removed, location, timeout: '0' }));
+    await removedMeanwhile((removed) => checkpointPod(join(places, 'pod'), [removed]));
+    await rm(join(tools, 'traces'));
+    assert.deepEqual(await readdir(places), []);
+    await runs();
+  });
+
   test('goes only where the request can mean it, and only of a container that runs', async () => {
     const invalid = (message: RegExp): ((error: unknown) => boolean) => withCode(GrpcCode.INVALID_ARGUMENT, message);
     await assert.rejects(checkpoint(''), invalid(/location is empty/));

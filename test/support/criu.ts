@@ -8,8 +8,10 @@ import type { Owner } from './cleanup.ts';
 import type { NodeOptions } from './node.ts';
 import { tempDir } from './temp-dir.ts';
 
+const tracer = join(import.meta.dirname, 'tracer-child.ts');
+
 /**
- * runc, but for checkpoints: <dir>/fails makes them (and restores) fail, <dir>/hangs never end; both leave the container frozen. Those that
+ * runc, but for checkpoints: <dir>/fails makes them (and restores) fail, <dir>/hangs never end; both leave the container frozen. Nor with <dir>/traces, whose container has somebody hold of it. Those that
  * succeed write what runc lists meanwhile into <dir>/listed. What is restored is run anew, and what it would have been
  * restored from is listed in <dir>/restored.
  */
@@ -48,6 +50,10 @@ if [ -e ${dir}/hangs ]; then
   runc --root "$root" pause "$previous"
   touch ${dir}/hanging
   exec sleep 1000
+fi
+if [ -e ${dir}/traces ]; then
+  pid=$(runc --root "$root" state "$previous" | sed -n 's/.*"pid": \\([0-9]*\\),/\\1/p')
+  exec ${process.execPath} ${tracer} "$pid" ${dir}/hanging
 fi
 if [ -e ${dir}/fails ]; then
   runc --root "$root" pause "$previous"

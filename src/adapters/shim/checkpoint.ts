@@ -21,6 +21,7 @@ import { Status } from '../../wire/types/task/task.ts';
 import { readCgroupsPath } from './bundle-spec.ts';
 import { type CheckpointTools, runCheckpoint } from './checkpoint-command.ts';
 import type { ShimContext } from './context.ts';
+import { dumpedByShim, killedSignalOf, whileDumped } from './ending-dumps.ts';
 import { attempting, quoted } from './failures.ts';
 import { findProgram } from '../../platform/linux/find-program.ts';
 import { beginningOf } from './tasks/start-init.ts';
@@ -114,27 +115,31 @@ const dumpTask = async (
   tools: CheckpointTools,
   client: TaskClient,
   { containerId, bundlePath, workDir, timeoutMs }: TaskCheckpoint,
+  signal: AbortSignal,
 ): Promise<void> => {
   const imagesDir = join(workDir, 'archive', CHECKPOINT_FILES.images);
   const criuWorkDir = join(workDir, 'work');
   const limitMs = timeoutMs ?? defaultMs;
-  const { status, bundle } = await client.state({ id: containerId, execId: WHOLE_TASK }, context.timings.callMs);
+  const { status, bundle, pid } = await client.state({ id: containerId, execId: WHOLE_TASK }, context.timings.callMs);
   if (status === Status.CREATED && (await beginningOf(context, containerId, bundle)) === 'begun') {
-    const command = { containerId, bundlePath, imagesDir, workDir: criuWorkDir, timeoutMs: limitMs };
+    const command = { containerId, bundlePath, imagesDir, workDir: criuWorkDir, timeoutMs: limitMs, signal };
     return runCheckpoint(context, tools, command);
   }
   const options = CheckpointOptions.fromPartial({ exit: false, workPath: criuWorkDir });
   const encoded = { typeUrl: optionsType, value: Buffer.from(CheckpointOptions.encode(options).finish()) };
-  await client.checkpoint({ id: containerId, path: imagesDir, options: encoded }, limitMs);
+  await dumpedByShim(client.checkpoint({ id: containerId, path: imagesDir, options: encoded }, limitMs), pid, signal);
 };
 
 const dump = async (context: ShimContext, tools: CheckpointTools, task: TaskCheckpoint): Promise<void> => {
   const { podSandboxId, containerId } = task;
   const criu = await findTool(tools, 'criu');
   const client = await context.shims.clientOf(podSandboxId);
+  const killed = killedSignalOf(context, containerId);
   try {
-    await dumpTask(context, tools, client, task);
+    killed.throwIfAborted();
+    await dumpTask(context, tools, client, task, killed);
   } catch (error) {
+    if (killed.aborted) throw killed.reason;
     const problem = await criuProblem(tools, criu);
     if (problem === null) throw error;
     const message = `Container ${containerId} cannot be checkpointed, because CRIU does not work on this machine: ${problem}; install a CRIU that fits the kernel (see '${criu} check').`;
@@ -205,7 +210,7 @@ export const checkpointTask = async (
     await prepareWorkDir(effect);
     try {
       try {
-        await collect(context, tools, effect);
+        await whileDumped(context, [effect], () => collect(context, tools, effect));
       } finally {
         await tryThaw(context, effect);
       }

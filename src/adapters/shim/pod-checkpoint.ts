@@ -24,6 +24,7 @@ import {
 } from './checkpoint.ts';
 import type { CheckpointTools } from './checkpoint-command.ts';
 import type { ShimContext } from './context.ts';
+import { whileDumped } from './ending-dumps.ts';
 import { attempting } from './failures.ts';
 
 type CheckpointPod = EffectOf<'CheckpointPod'>;
@@ -85,7 +86,9 @@ const collectAll = (
     thaw: (task) => tryThaw(context, task),
   };
   return whileFrozen(containers, freezing, async () => {
-    for (const task of containers) await collect(context, tools, task);
+    await whileDumped(context, containers, async () => {
+      for (const task of containers) await collect(context, tools, task);
+    });
   });
 };
 

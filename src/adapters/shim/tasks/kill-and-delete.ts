@@ -12,6 +12,7 @@ import type { StateResponse } from '../../../wire/runtime/task/v3/shim.ts';
 import { Status } from '../../../wire/types/task/task.ts';
 import { readCgroupsPath } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
+import { endDumpOf } from '../ending-dumps.ts';
 import { attempting, isUnreachable } from '../failures.ts';
 import { createLiveTask, type LiveTask, type LiveTaskOptions } from './live-task.ts';
 import { unmountMapped } from './mapped-mounts.ts';
@@ -141,6 +142,7 @@ export const killTask = async (
   };
   // An exit that is recorded needs no signal, and no run of the OCI runtime to find that out.
   if (tasks.get(containerId)?.isExitDurable() === true) return { alreadyGone: true };
+  if (signal === SIGKILL) endDumpOf(context, containerId);
   return attempting(`send signal ${signal} to the task of container ${containerId}`, () => onceMoreWhenClosed(send));
 };
 
