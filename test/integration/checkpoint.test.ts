@@ -109,6 +109,16 @@ describe('a checkpoint', () => {
     await writeFile(join(tools, 'fails'), '');
     await assert.rejects(checkpoint(join(places, 'a.tar')), withCode(GrpcCode.UNKNOWN, /criu failed/));
     await runs();
+    // Its log is gone with the directory that it lies in.
+    const log = `(00.07) rlimit: Can't be read
+(00.083643) Error (criu/cr-dump.c:388): Can't get rlimit 0: Operation not permitted
+(00.083644)      1: Error (criu/cr-dump.c:1737): Dump core (pid: 7) failed with -1
+`;
+    await writeFile(join(tools, 'logs'), log);
+    const explained =
+      /: criu failed: Can't get rlimit 0: Operation not permitted; Dump core \(pid: 7\) failed with -1\.$/;
+    await assert.rejects(checkpoint(join(places, 'a.tar')), withCode(GrpcCode.UNKNOWN, explained));
+    await rm(join(tools, 'logs'));
     await writeFile(join(tools, 'broken'), '');
     const lacks = withCode(GrpcCode.FAILED_PRECONDITION, /CRIU does not work on this machine.*vDSO/);
     await assert.rejects(checkpoint(join(places, 'b.tar')), lacks);

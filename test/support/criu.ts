@@ -11,7 +11,7 @@ import { tempDir } from './temp-dir.ts';
 const tracer = join(import.meta.dirname, 'tracer-child.ts');
 
 /**
- * runc, but for checkpoints: <dir>/fails makes them (and restores) fail, <dir>/hangs never end; both leave the container frozen. Nor with <dir>/traces, whose container has somebody hold of it. Those that
+ * runc, but for checkpoints: <dir>/fails makes them (and restores) fail, with <dir>/logs for CRIU's log, <dir>/hangs never end; both leave the container frozen. Nor with <dir>/traces, whose container has somebody hold of it. Those that
  * succeed write what runc lists meanwhile into <dir>/listed. What is restored is run anew, and what it would have been
  * restored from is listed in <dir>/restored.
  */
@@ -43,6 +43,7 @@ esac
 root=
 for word; do
   [ "$previous" = --image-path ] && images=$word
+  [ "$previous" = --work-path ] && work=$word
   [ "$previous" = --root ] && root=$word
   previous=$word
 done
@@ -58,6 +59,7 @@ fi
 if [ -e ${dir}/fails ]; then
   runc --root "$root" pause "$previous"
   echo "criu failed: type NOTIFY errno 0" >&2
+  [ -e ${dir}/logs ] && cp ${dir}/logs "$work/dump.log"
   exit 1
 fi
 runc --root "$root" list >>${dir}/listed

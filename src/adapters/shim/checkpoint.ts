@@ -15,12 +15,14 @@ import { CGROUP_ROOT, readCgroupFacts } from '../../platform/linux/cgroups.ts';
 import { digestOf } from '../../platform/linux/file-digest.ts';
 import { unfinishedName } from '../../platform/linux/files.ts';
 import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { isTimeout } from '../../platform/ttrpc/status.ts';
 import type { RunResult } from '../../platform/spawner/types.ts';
 import { CheckpointOptions } from '../../wire/types/runc/options/oci.ts';
 import { Status } from '../../wire/types/task/task.ts';
 import { readCgroupsPath } from './bundle-spec.ts';
 import { type CheckpointTools, runCheckpoint } from './checkpoint-command.ts';
 import type { ShimContext } from './context.ts';
+import { readCriuErrors } from './criu-log.ts';
 import { dumpedByShim, killedSignalOf, whileDumped } from './ending-dumps.ts';
 import { attempting, quoted } from './failures.ts';
 import { findProgram } from '../../platform/linux/find-program.ts';
@@ -109,6 +111,8 @@ export const tryThaw = async ({ log }: ShimContext, task: CheckpointedTask): Pro
   }
 };
 
+const criuWorkDirOf = (workDir: string): string => join(workDir, 'work');
+
 /** The shim has it made by the OCI runtime, unless it would refuse: one that it was not asked to start. */
 const dumpTask = async (
   context: ShimContext,
@@ -118,7 +122,7 @@ const dumpTask = async (
   signal: AbortSignal,
 ): Promise<void> => {
   const imagesDir = join(workDir, 'archive', CHECKPOINT_FILES.images);
-  const criuWorkDir = join(workDir, 'work');
+  const criuWorkDir = criuWorkDirOf(workDir);
   const limitMs = timeoutMs ?? defaultMs;
   const { status, bundle, pid } = await client.state({ id: containerId, execId: WHOLE_TASK }, context.timings.callMs);
   if (status === Status.CREATED && (await beginningOf(context, containerId, bundle)) === 'begun') {
@@ -128,6 +132,15 @@ const dumpTask = async (
   const options = CheckpointOptions.fromPartial({ exit: false, workPath: criuWorkDir });
   const encoded = { typeUrl: optionsType, value: Buffer.from(CheckpointOptions.encode(options).finish()) };
   await dumpedByShim(client.checkpoint({ id: containerId, path: imagesDir, options: encoded }, limitMs), pid, signal);
+};
+
+/** The OCI runtime names CRIU's log, which nobody can read afterwards. */
+const explained = async (error: unknown, { containerId, workDir }: TaskCheckpoint): Promise<unknown> => {
+  const isTooLate = isTimeout(error) || (error instanceof FailureError && error.failure.reason === 'TimedOut');
+  const said = isTooLate ? '' : await readCriuErrors(criuWorkDirOf(workDir));
+  if (said === '') return error;
+  const message = `Could not checkpoint container ${containerId}: criu failed: ${said}.`;
+  return new FailureError('RuntimeFailed', message, { cause: error });
 };
 
 const dump = async (context: ShimContext, tools: CheckpointTools, task: TaskCheckpoint): Promise<void> => {
@@ -141,7 +154,7 @@ const dump = async (context: ShimContext, tools: CheckpointTools, task: TaskChec
   } catch (error) {
     if (killed.aborted) throw killed.reason;
     const problem = await criuProblem(tools, criu);
-    if (problem === null) throw error;
+    if (problem === null) throw await explained(error, task);
     const message = `Container ${containerId} cannot be checkpointed, because CRIU does not work on this machine: ${problem}; install a CRIU that fits the kernel (see '${criu} check').`;
     throw new FailureError('HostLacks', message, { cause: error });
   }
@@ -159,7 +172,7 @@ const archiveDir = ({ workDir }: CheckpointedTask): string => join(workDir, 'arc
 export const prepareWorkDir = async (task: CheckpointedTask): Promise<void> => {
   await rm(task.workDir, { recursive: true, force: true });
   await mkdir(join(archiveDir(task), CHECKPOINT_FILES.images), { recursive: true, mode: directoryMode });
-  await mkdir(join(task.workDir, 'work'), { mode: directoryMode });
+  await mkdir(criuWorkDirOf(task.workDir), { mode: directoryMode });
 };
 
 export const removeWorkDir = ({ workDir }: CheckpointedTask): Promise<void> =>
