@@ -11,20 +11,21 @@ import { tempDir } from './temp-dir.ts';
 const tracer = join(import.meta.dirname, 'tracer-child.ts');
 
 /**
- * runc, but for checkpoints: <dir>/fails makes them (and restores) fail, with <dir>/logs for CRIU's log, <dir>/hangs never end; both leave the container frozen. Nor with <dir>/traces, whose container has somebody hold of it. Those that
+ * runc, but for checkpoints: <dir>/fails makes them (and restores) fail, with <dir>/logs for CRIU's log, <dir>/hangs never end; both leave the container frozen. Restores that hang have restored it, and leave what runc mounts for CRIU. Nor with <dir>/traces, whose container has somebody hold of it. Those that
  * succeed write what runc lists meanwhile into <dir>/listed. What is restored is run anew, and what it would have been
  * restored from is listed in <dir>/restored.
  */
 const runtime = (dir: string): string => `#!/bin/sh
 restore() {
-  images= run= log=
+  images= run= log= root= id=
   while [ $# -gt 0 ]; do
     case $1 in
       restore) run="$run run" ;;
       --image-path) images=$2; shift ;;
       --work-path) shift ;;
+      --root) run="$run $1 $2" root=$2; shift ;;
       --log) run="$run $1 $2" log=$2; shift ;;
-      *) run="$run $1" ;;
+      *) run="$run $1" id=$1 ;;
     esac
     shift
   done
@@ -33,6 +34,13 @@ restore() {
     exit 1
   fi
   ls -lAn "$images" >>${dir}/restored
+  if [ -e ${dir}/hangs ]; then
+    runc $run
+    mkdir "$root/$id/criu-root"
+    mount --bind "$images" "$root/$id/criu-root"
+    touch ${dir}/hanging
+    exec sleep 1000
+  fi
   exec runc $run
 }
 case " $* " in
