@@ -129,6 +129,19 @@ describe('a checkpoint', () => {
     await runs();
   });
 
+  test('is given up where all of it takes longer than its timeout', async () => {
+    await script('tar');
+    const late = withCode(GrpcCode.DEADLINE_EXCEEDED, /tar could not archive .* in time/);
+    // In the first of its steps that tar does, and in the second.
+    for (const seconds of ['30', '1.5']) {
+      await writeFile(join(tools, 'tar-takes'), seconds);
+      await assert.rejects(checkpoint(join(places, 'a.tar'), '2'), late);
+      assert.deepEqual(await readdir(places), []);
+    }
+    await rm(join(tools, 'tar-takes'));
+    await runs();
+  });
+
   test('C19: that a restart of the daemon cuts short is thawed, cleared up and journaled', async () => {
     await writeFile(join(tools, 'hangs'), '');
     const location = join(places, 'cut.tar');

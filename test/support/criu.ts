@@ -81,7 +81,13 @@ echo "Error (criu/vdso.c:381): vdso: Unexpected rt vDSO area bounds" >&2
 exit 1
 `;
 
-const scripts = { 'test-runtime': runtime, criu };
+/** tar, and how many seconds that takes is in <dir>/tar-takes. */
+const tar = (dir: string): string => `#!/bin/sh
+[ -e ${dir}/tar-takes ] && sleep "$(cat ${dir}/tar-takes)"
+exec /usr/bin/tar "$@"
+`;
+
+const scripts = { 'test-runtime': runtime, criu, tar };
 
 export interface CriuTools {
   /** The directory of all that is in PATH, and of the files that tell runtime and CRIU what to do. */

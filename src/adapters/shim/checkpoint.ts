@@ -37,6 +37,16 @@ const checkMs = 20_000;
 /** Whoever gives no timeout is not made to wait for ever. */
 const defaultMs = 300_000;
 
+/** What is left for a step of a checkpoint. */
+export type StepLimit = () => number;
+
+/** A timeout that was given holds for all of them together. */
+export const stepLimitOf = (timeoutMs: number | null): StepLimit => {
+  if (timeoutMs === null) return () => defaultMs;
+  const endMs = performance.now() + timeoutMs;
+  return () => Math.max(1, Math.ceil(endMs - performance.now()));
+};
+
 const run = (
   { spawner, searchPath }: CheckpointTools,
   argv: readonly string[],
@@ -63,10 +73,11 @@ const archive = async (
   const tar = await findTool(tools, 'tar');
   const options = ['--create', '--force-local', '--numeric-owner', '--xattrs', '--xattrs-include=*', ...more];
   const result = await run(tools, [tar, ...options, '--file', path, '--directory', directory, '.'], timeoutMs);
+  if (result.timedOut) throw new FailureError('TimedOut', `tar could not archive ${directory} in time.`);
   // 1: a file changed while it was read, as those of a container that runs may.
   if (result.exitCode === 0 || result.exitCode === 1) return;
   const words = quoted(Buffer.from(result.stderr).toString());
-  throw new FailureError('HostFailed', `tar could not archive ${directory}: ${words || 'it took too long'}.`);
+  throw new FailureError('HostFailed', `tar could not archive ${directory}: ${words || 'it was ended'}.`);
 };
 
 /** Why CRIU can't do anything on this machine; null when it says that it can. */
@@ -179,27 +190,36 @@ export const removeWorkDir = ({ workDir }: CheckpointedTask): Promise<void> =>
   rm(workDir, { recursive: true, force: true });
 
 /** Has the task's state, its changed files and its description written into the work directory. */
-export const collect = async (context: ShimContext, tools: CheckpointTools, task: TaskCheckpoint): Promise<void> => {
+export const collect = async (
+  context: ShimContext,
+  tools: CheckpointTools,
+  task: TaskCheckpoint,
+  limit: StepLimit,
+): Promise<void> => {
   await dump(context, tools, task);
-  await describe(tools, task);
+  await describe(tools, task, limit);
 };
 
-const describe = async (tools: CheckpointTools, task: TaskCheckpoint): Promise<void> => {
+const describe = async (tools: CheckpointTools, task: TaskCheckpoint, limit: StepLimit): Promise<void> => {
   const directory = archiveDir(task);
   const changes = changesOf(task);
-  if (changes !== null)
-    await archive(tools, changes, join(directory, CHECKPOINT_FILES.changes), task.timeoutMs ?? defaultMs, '--sparse');
+  if (changes !== null) await archive(tools, changes, join(directory, CHECKPOINT_FILES.changes), limit(), '--sparse');
   await copyFile(join(task.bundlePath, 'config.json'), join(directory, CHECKPOINT_FILES.spec));
   await writeFile(join(directory, CHECKPOINT_FILES.description), JSON.stringify(task.description));
 };
 
 /** Under another name beside it first. What stands there is replaced, and no link is followed. Gives the archive's digest. */
-export const writeArchive = async (tools: CheckpointTools, task: TaskCheckpoint, location: string): Promise<string> => {
+export const writeArchive = async (
+  tools: CheckpointTools,
+  task: TaskCheckpoint,
+  location: string,
+  limit: StepLimit,
+): Promise<string> => {
   const unfinished = unfinishedName(location);
   await rm(unfinished, { force: true });
   const file = await open(unfinished, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, archiveMode);
   try {
-    await archive(tools, archiveDir(task), `/proc/${process.pid}/fd/${file.fd}`, task.timeoutMs ?? defaultMs);
+    await archive(tools, archiveDir(task), `/proc/${process.pid}/fd/${file.fd}`, limit());
     await file.chmod(archiveMode);
     await file.sync();
     const { size: sizeBytes } = await file.stat();
@@ -220,14 +240,15 @@ export const checkpointTask = async (
   effect: EffectOf<'CheckpointTask'>,
 ): Promise<EffectResults['CheckpointTask']> =>
   attempting(`checkpoint container ${effect.containerId}`, async () => {
+    const limit = stepLimitOf(effect.timeoutMs);
     await prepareWorkDir(effect);
     try {
       try {
-        await whileDumped(context, [effect], () => collect(context, tools, effect));
+        await whileDumped(context, [effect], () => collect(context, tools, effect, limit));
       } finally {
         await tryThaw(context, effect);
       }
-      return { digests: [await writeArchive(tools, effect, effect.location)] };
+      return { digests: [await writeArchive(tools, effect, effect.location, limit)] };
     } finally {
       await removeWorkDir(effect);
     }

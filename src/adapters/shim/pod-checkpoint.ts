@@ -19,6 +19,7 @@ import {
   prepareWorkDir,
   removeWorkDir,
   setFrozen,
+  stepLimitOf,
   tryThaw,
   writeArchive,
 } from './checkpoint.ts';
@@ -87,7 +88,7 @@ const collectAll = (
   };
   return whileFrozen(containers, freezing, async () => {
     await whileDumped(context, containers, async () => {
-      for (const task of containers) await collect(context, tools, task);
+      for (const task of containers) await collect(context, tools, task, stepLimitOf(task.timeoutMs));
     });
   });
 };
@@ -119,7 +120,9 @@ const writeOutput = async (
     await collectAll(context, tools, containers);
     const digests: string[] = [];
     for (const task of containers)
-      digests.push(await writeArchive(tools, task, join(unfinished, basename(task.location))));
+      digests.push(
+        await writeArchive(tools, task, join(unfinished, basename(task.location)), stepLimitOf(task.timeoutMs)),
+      );
     await writeFileWhole(join(unfinished, descriptionName), describePod(effect), archiveMode);
     for (const name of namesOf(effect)) await rename(join(unfinished, name), join(outputPath, name));
     await rmdir(unfinished);
