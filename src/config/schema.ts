@@ -203,7 +203,7 @@ export const configSchema = z.strictObject({
         'Calls that failed and did nothing. Unless written, as removed_pods.',
       ),
       exec_probes: key(duration('0s'), '7d', 'Commands run in containers (ExecSync): most are probes.'),
-      removed_pods: key(duration('0s'), '90d', 'Everything else about pods that are removed.'),
+      removed_pods: key(duration('0s'), '90d', 'All else of pods that are removed, and of NRI plugins that have gone.'),
       size_max: key(size('64MiB'), '2GiB', 'Size of the journal above which the oldest of the above goes early.'),
     }),
   }),

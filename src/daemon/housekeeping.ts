@@ -6,6 +6,7 @@
 import { filter, Subject, takeUntil } from 'rxjs';
 import type { Config } from '../config/config.ts';
 import { type CallClass, classOfCall, isClosedStream } from '../domain/turn/closed-streams.ts';
+import { overWith, type PluginLives } from '../domain/turn/plugin-lives.ts';
 import type { RecordOwn } from '../journal/types.ts';
 import { type CallPolicy, createRetention } from '../journal/retention.ts';
 import { nodeFold } from '../engine/node-fold.ts';
@@ -61,6 +62,7 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
   let working: Promise<void> = Promise.resolve();
   let closed = false;
 
+  const lives: PluginLives = new Map();
   const retention = createRetention({
     journal,
     record: engine.recordOwn,
@@ -71,6 +73,7 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
       maxBytes: config.retention.sizeBytesMax,
     },
     isClosed: (stream) => isClosedStream(view.state, stream),
+    overWith: (record) => overWith(lives, record),
     classOf: (record) => classOfCall(view.state, record),
   });
 

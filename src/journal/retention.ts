@@ -32,6 +32,11 @@ export interface RetentionOptions {
   readonly policy: RetentionPolicy;
   /** True for streams on which nothing will ever be recorded again. */
   readonly isClosed: (stream: string) => boolean;
+  /**
+   * Told of each record that is old enough, in order: the seqs of what is over with it of streams that are never closed, and
+   * leaves nothing behind where all of it goes.
+   */
+  readonly overWith: (record: JournalRecord) => readonly number[];
   /** The class of a call that is kept for a time of its own, by a record of it that tells; null: none, or not that record. */
   readonly classOf: (record: JournalRecord) => string | null;
 }
@@ -87,7 +92,7 @@ type Pruner = ReturnType<typeof createPruner>;
 type Visit = (pruner: Pruner, visited: JournalRecord, cutoffSeq: number) => Promise<void>;
 
 export const createRetention = (options: RetentionOptions): Retention => {
-  const { journal, record, policy, isClosed, classOf } = options;
+  const { journal, record, policy, isClosed, overWith, classOf } = options;
   /** Up to where each rule has looked: what it passed over is visited again when its stream's end comes by. */
   const looked = new Map<string, number>();
   let running: Promise<RetentionReport> | null = null;
@@ -122,7 +127,9 @@ export const createRetention = (options: RetentionOptions): Retention => {
       if (new Set(places.map(({ stream }) => stream)).size <= (isAlone === true ? 1 : 2)) await pruner.add(places);
     };
 
-  const pruneStream = async (pruner: Pruner, { stream, seq, call }: RecordPlace, cutoffSeq: number): Promise<void> => {
+  const pruneStream: Visit = async (pruner, visited, cutoffSeq) => {
+    const { stream, seq, call } = visited;
+    await pruner.add(overWith(visited).map((over) => ({ seq: over, stream, call: null })));
     if (pruner.has(seq) || !isClosed(stream)) return;
     // A call that did nothing but fail; others go with the last object that they touched.
     if (call === seq) return pruner.add(await endedCall(pruner, seq, stream));

@@ -109,6 +109,16 @@ describe('a checkpoint', () => {
     await writeFile(join(tools, 'fails'), '');
     await assert.rejects(checkpoint(join(places, 'a.tar')), withCode(GrpcCode.UNKNOWN, /criu failed/));
     await runs();
+    // Its log is gone with the directory that it lies in.
+    const log = `(00.07) rlimit: Can't be read
+(00.083643) Error (criu/cr-dump.c:388): Can't get rlimit 0: Operation not permitted
+(00.083644)      1: Error (criu/cr-dump.c:1737): Dump core (pid: 7) failed with -1
+`;
+    await writeFile(join(tools, 'logs'), log);
+    const explained =
+      /: criu failed: Can't get rlimit 0: Operation not permitted; Dump core \(pid: 7\) failed with -1\.$/;
+    await assert.rejects(checkpoint(join(places, 'a.tar')), withCode(GrpcCode.UNKNOWN, explained));
+    await rm(join(tools, 'logs'));
     await writeFile(join(tools, 'broken'), '');
     const lacks = withCode(GrpcCode.FAILED_PRECONDITION, /CRIU does not work on this machine.*vDSO/);
     await assert.rejects(checkpoint(join(places, 'b.tar')), lacks);
@@ -116,6 +126,19 @@ describe('a checkpoint', () => {
     await rm(join(tools, 'fails'));
     await assert.rejects(checkpoint(join(places, 'missing', 'c.tar')), withCode(GrpcCode.UNKNOWN, /ENOENT/));
     assert.deepEqual(await readdir(places), []);
+    await runs();
+  });
+
+  test('is given up where all of it takes longer than its timeout', async () => {
+    await script('tar');
+    const late = withCode(GrpcCode.DEADLINE_EXCEEDED, /tar could not archive .* in time/);
+    // In the first of its steps that tar does, and in the second.
+    for (const seconds of ['30', '1.5']) {
+      await writeFile(join(tools, 'tar-takes'), seconds);
+      await assert.rejects(checkpoint(join(places, 'a.tar'), '2'), late);
+      assert.deepEqual(await readdir(places), []);
+    }
+    await rm(join(tools, 'tar-takes'));
     await runs();
   });
 
@@ -235,6 +258,28 @@ describe('a checkpoint', () => {
     assert.match(stdout, /EndPodCheckpoint to .*pod/);
     await checkpointPod(outputPath);
     await rm(outputPath, { recursive: true });
+  });
+
+  test('of a container, or of its pod, ends when the container is removed, however long CRIU would take', async () => {
+    const { runtime: cri } = node.daemon.cri;
+    await writeFile(join(tools, 'traces'), '');
+    const removedMeanwhile = async (begin: (containerId: string) => Promise<unknown>): Promise<void> => {
+      await rm(join(tools, 'hanging'), { force: true });
+      const config = containerConfig('removed', busyboxName, ['sleep', '1000']);
+      const { containerId: removed } = await cri.createContainer({ podSandboxId, config });
+      await cri.startContainer({ containerId: removed });
+      const killed = withCode(GrpcCode.FAILED_PRECONDITION, /was killed while it was checkpointed/);
+      const ended = assert.rejects(begin(removed), killed);
+      await eventually('somebody to have hold of it', () => exists(join(tools, 'hanging')));
+      await cri.removeContainer({ containerId: removed }, { timeoutMs: 20_000 });
+      await ended;
+    };
+    const location = join(places, 'removed.tar');
+    await removedMeanwhile((removed) => cri.checkpointContainer({ containerId: removed, location, timeout: '0' }));
+    await removedMeanwhile((removed) => checkpointPod(join(places, 'pod'), [removed]));
+    await rm(join(tools, 'traces'));
+    assert.deepEqual(await readdir(places), []);
+    await runs();
   });
 
   test('goes only where the request can mean it, and only of a container that runs', async () => {

@@ -337,6 +337,24 @@ describe('a pod that is restored', () => {
     await isAlone();
   });
 
+  test('C19: whose container is restored when the daemon is killed is removed with all that the OCI runtime left', async () => {
+    const { runtime: cri } = node.daemon.cri;
+    const restored = await restore(pod('cut'));
+    const { main = '' } = idsOf(restored);
+    await writeFile(join(criu.tools, 'hangs'), '');
+    const cut = assert.rejects(cri.startContainer({ containerId: main }));
+    await eventually('the container to be restored', () => exists(join(criu.tools, 'hanging')));
+    await node.daemon.kill();
+    await cut;
+    for (const name of ['hangs', 'hanging']) await rm(join(criu.tools, name));
+    await node.daemon.start();
+    await eventually('its failed start', async () => (await statusOf(node.daemon, main)).reason === 'StartError');
+    const { podSandboxId } = restored;
+    for (const end of [cri.stopPodSandbox, cri.removePodSandbox]) await end({ podSandboxId }, { timeoutMs: 20_000 });
+    await isAlone();
+    assert.ok(!(await readdir(join(node.daemon.dirs.state, 'runtime/k8s.io'))).includes(main));
+  });
+
   test('from archives that this node did not write is refused, unless a trusted key signed them', async () => {
     const { runtime: cri } = node.daemon.cri;
     const untrusted = withCode(

@@ -20,6 +20,8 @@ const beginNs = 1_760_000_000_000_000_000n;
 const createNode = (journal: KeptJournal) => {
   let nowNs = beginNs;
   const open = new Set<string>(['node']);
+  /** Who comes and goes on a stream that is never closed, by the record of that. */
+  const guests = new Map<string, number>();
   const add = async (part: Partial<JournalRecord>): Promise<number> => {
     const seq = journal.head().seq + 1;
     await journal.append([recordAt(seq, { atNs: nowNs, cause: null, call: null, ...part })]);
@@ -48,6 +50,10 @@ const createNode = (journal: KeptJournal) => {
       await call(`remove-${pod}`, 'sandbox.removed', `sandbox/${pod}`);
       open.delete(`sandbox/${pod}`);
     },
+    guestComes: async (guest: string) =>
+      void guests.set(guest, await add({ type: 'guest.came', stream: 'node', body: guest })),
+    guestGoes: async (guest: string) => void (await add({ type: 'guest.went', stream: 'node', body: guest })),
+    overWith: ({ seq, type, body }: JournalRecord) => (type === 'guest.went' ? [guests.get(body) ?? 0, seq] : []),
     probe: async (id: string, pod: string) => call(`probe-${id}`, 'ExecSync', `sandbox/${pod}`),
     isClosed: (stream: string) => !open.has(stream),
   };
@@ -65,7 +71,8 @@ const setUp = (journal: KeptJournal, policy: RetentionPolicy = daysPolicy) => {
   const node = createNode(journal);
   const record = async (own: Parameters<ReturnType<typeof recordOwnIn>>[0]): Promise<void> =>
     recordOwnIn(journal, node.now())(own);
-  const retention = createRetention({ journal, record, policy, isClosed: node.isClosed, classOf });
+  const { isClosed, overWith } = node;
+  const retention = createRetention({ journal, record, policy, isClosed, overWith, classOf });
   return { node, run: async () => retention.run(node.now()) };
 };
 
@@ -107,6 +114,20 @@ for (const [name, open] of journals) {
     node.passHours(91 * 24);
     assert.equal((await run()).prunedRecords, 6);
     assert.deepEqual([...(await streamsLeft(journal))], ['node']);
+  });
+
+  test(`C11: ${name}: what is over on a stream that is never closed goes, all of it at once`, async (t) => {
+    const journal = await open(t);
+    const { node, run } = setUp(journal);
+    await node.guestComes('first');
+    await node.guestComes('second');
+    node.passHours(100 * 24);
+    await node.guestGoes('first');
+    assert.equal((await run()).prunedRecords, 0);
+    node.passHours(91 * 24);
+    assert.equal((await run()).prunedRecords, 2);
+    const left = (await collect(journal.read())).flatMap(({ type, body }) => (type.startsWith('guest') ? body : []));
+    assert.deepEqual(left, ['second']);
   });
 
   test(`C11: ${name}: a class of calls that did nothing to an object has a time of its own`, async (t) => {

@@ -3,6 +3,7 @@ import { evolve } from '../../src/domain/turn/evolve.ts';
 import { writeState, readState } from '../../src/domain/turn/snapshot.ts';
 import { initialState, type NodeState } from '../../src/domain/model/state.ts';
 import { isClosedStream } from '../../src/domain/turn/closed-streams.ts';
+import { overWith, type PluginLives } from '../../src/domain/turn/plugin-lives.ts';
 import type { Sequenced } from '../../src/domain/model/records.ts';
 import { digestOf, redecided } from '../support/redecided.ts';
 import { CHECKS } from './checks.ts';
@@ -37,7 +38,9 @@ export function checkEnd(history: History, plant: Plant | undefined): void {
     closed.set(stream, known);
     return known;
   };
-  const pruned = all.filter(({ stream }) => !isClosed(stream));
+  const lives: PluginLives = new Map();
+  const over = new Set(all.flatMap((record) => overWith(lives, { ...record, body: JSON.stringify(record.body) })));
+  const pruned = all.filter(({ stream, seq }) => !isClosed(stream) && !over.has(seq));
   differs('fold(pruned)', writeState(fold(initialState(), pruned)));
   CHECKS.wholeJournal(all);
   // A planted decision is not what the product decides: that it differs would find every such plant, and mean nothing.

@@ -6,6 +6,7 @@ import { EVOLVER_VERSION } from '../../src/domain/turn/evolve.ts';
 import { writeState } from '../../src/domain/turn/snapshot.ts';
 import type { NodeState } from '../../src/domain/model/state.ts';
 import { classOfCall, isClosedStream } from '../../src/domain/turn/closed-streams.ts';
+import { overWith, type PluginLives } from '../../src/domain/turn/plugin-lives.ts';
 import type { KeptJournal } from '../../src/journal/types.ts';
 import { createRetention } from '../../src/journal/retention.ts';
 import type { Daemon, History } from './history.ts';
@@ -35,6 +36,7 @@ export function keepHouse(
   const { random, scheduler } = history;
   const soon = random.chance(0.5);
   const atOnce = { keptNs: 0n };
+  const lives: PluginLives = new Map();
   const retention = createRetention({
     journal,
     record: daemon.engine.recordOwn,
@@ -47,6 +49,7 @@ export function keepHouse(
       maxBytes: Number.MAX_SAFE_INTEGER,
     },
     isClosed: (stream) => plant?.isClosed?.(daemon, stream) ?? isClosedStream(daemon.view.state, stream),
+    overWith: (record) => overWith(lives, record),
     classOf: (record) => classOfCall(daemon.view.state, record),
   });
   // One thing at a time: a snapshot from before a pruning may hold what the pruning took the end of.

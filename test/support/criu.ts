@@ -8,21 +8,24 @@ import type { Owner } from './cleanup.ts';
 import type { NodeOptions } from './node.ts';
 import { tempDir } from './temp-dir.ts';
 
+const tracer = join(import.meta.dirname, 'tracer-child.ts');
+
 /**
- * runc, but for checkpoints: <dir>/fails makes them (and restores) fail, <dir>/hangs never end; both leave the container frozen. Those that
+ * runc, but for checkpoints: <dir>/fails makes them (and restores) fail, with <dir>/logs for CRIU's log, <dir>/hangs never end; both leave the container frozen. Restores that hang have restored it, and leave what runc mounts for CRIU. Nor with <dir>/traces, whose container has somebody hold of it. Those that
  * succeed write what runc lists meanwhile into <dir>/listed. What is restored is run anew, and what it would have been
  * restored from is listed in <dir>/restored.
  */
 const runtime = (dir: string): string => `#!/bin/sh
 restore() {
-  images= run= log=
+  images= run= log= root= id=
   while [ $# -gt 0 ]; do
     case $1 in
       restore) run="$run run" ;;
       --image-path) images=$2; shift ;;
       --work-path) shift ;;
+      --root) run="$run $1 $2" root=$2; shift ;;
       --log) run="$run $1 $2" log=$2; shift ;;
-      *) run="$run $1" ;;
+      *) run="$run $1" id=$1 ;;
     esac
     shift
   done
@@ -31,6 +34,13 @@ restore() {
     exit 1
   fi
   ls -lAn "$images" >>${dir}/restored
+  if [ -e ${dir}/hangs ]; then
+    runc $run
+    mkdir "$root/$id/criu-root"
+    mount --bind "$images" "$root/$id/criu-root"
+    touch ${dir}/hanging
+    exec sleep 1000
+  fi
   exec runc $run
 }
 case " $* " in
@@ -41,6 +51,7 @@ esac
 root=
 for word; do
   [ "$previous" = --image-path ] && images=$word
+  [ "$previous" = --work-path ] && work=$word
   [ "$previous" = --root ] && root=$word
   previous=$word
 done
@@ -49,9 +60,14 @@ if [ -e ${dir}/hangs ]; then
   touch ${dir}/hanging
   exec sleep 1000
 fi
+if [ -e ${dir}/traces ]; then
+  pid=$(runc --root "$root" state "$previous" | sed -n 's/.*"pid": \\([0-9]*\\),/\\1/p')
+  exec ${process.execPath} ${tracer} "$pid" ${dir}/hanging
+fi
 if [ -e ${dir}/fails ]; then
   runc --root "$root" pause "$previous"
   echo "criu failed: type NOTIFY errno 0" >&2
+  [ -e ${dir}/logs ] && cp ${dir}/logs "$work/dump.log"
   exit 1
 fi
 runc --root "$root" list >>${dir}/listed
@@ -65,7 +81,13 @@ echo "Error (criu/vdso.c:381): vdso: Unexpected rt vDSO area bounds" >&2
 exit 1
 `;
 
-const scripts = { 'test-runtime': runtime, criu };
+/** tar, and how many seconds that takes is in <dir>/tar-takes. */
+const tar = (dir: string): string => `#!/bin/sh
+[ -e ${dir}/tar-takes ] && sleep "$(cat ${dir}/tar-takes)"
+exec /usr/bin/tar "$@"
+`;
+
+const scripts = { 'test-runtime': runtime, criu, tar };
 
 export interface CriuTools {
   /** The directory of all that is in PATH, and of the files that tell runtime and CRIU what to do. */

@@ -157,6 +157,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
     delivery,
     tasks,
     created: new Map(),
+    dumps: new Map(),
     mounts: spawner,
     reconnectTurn: async () => {
       await options.whenServing;
@@ -167,10 +168,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
     joining: createJoining(spawner, memoryHierarchy(options.cgroup)),
     filledArg: options.filledArg,
     processClientOf: options.processClientOf,
-    execOutput: {
-      bytesMax: options.execOutput.bytesMax,
-      memory: createOutputMemory(options.execOutput.totalBytesMax),
-    },
+    execOutput: { bytesMax: options.execOutput.bytesMax, memory: createOutputMemory(options.execOutput.totalBytesMax) },
     attachOutput: logKeeper.attach,
     io: createContainerIo(paths, logKeeper, files, log),
     binaries: createShimBinaries({

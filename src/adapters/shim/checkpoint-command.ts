@@ -31,13 +31,14 @@ export interface CheckpointCommand {
   readonly imagesDir: string;
   readonly workDir: string;
   readonly timeoutMs: number;
+  readonly signal: AbortSignal;
 }
 
 /** Throws RuntimeFailed with what the runtime said, or TimedOut. */
 export const runCheckpoint = async (
   { paths }: Pick<ShimContext, 'paths'>,
   { spawner, searchPath }: CheckpointTools,
-  { containerId, bundlePath, imagesDir, workDir, timeoutMs }: CheckpointCommand,
+  { containerId, bundlePath, imagesDir, workDir, timeoutMs, signal }: CheckpointCommand,
 ): Promise<void> => {
   const options = parseAs(optionsSchema, await readFile(join(bundlePath, optionsFile), 'utf8'));
   const { exitCode, timedOut, stderr } = await spawner.run({
@@ -52,6 +53,7 @@ export const runCheckpoint = async (
     timeoutMs,
     finishMs,
     outputBytesMax,
+    signal,
   });
   if (exitCode === 0) return;
   const attempted = `Could not checkpoint container ${containerId}`;

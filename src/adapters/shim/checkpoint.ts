@@ -15,12 +15,15 @@ import { CGROUP_ROOT, readCgroupFacts } from '../../platform/linux/cgroups.ts';
 import { digestOf } from '../../platform/linux/file-digest.ts';
 import { unfinishedName } from '../../platform/linux/files.ts';
 import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { isTimeout } from '../../platform/ttrpc/status.ts';
 import type { RunResult } from '../../platform/spawner/types.ts';
 import { CheckpointOptions } from '../../wire/types/runc/options/oci.ts';
 import { Status } from '../../wire/types/task/task.ts';
 import { readCgroupsPath } from './bundle-spec.ts';
 import { type CheckpointTools, runCheckpoint } from './checkpoint-command.ts';
 import type { ShimContext } from './context.ts';
+import { readCriuErrors } from './criu-log.ts';
+import { dumpedByShim, killedSignalOf, whileDumped } from './ending-dumps.ts';
 import { attempting, quoted } from './failures.ts';
 import { findProgram } from '../../platform/linux/find-program.ts';
 import { beginningOf } from './tasks/start-init.ts';
@@ -33,6 +36,16 @@ const outputBytesMax = 65_536;
 const checkMs = 20_000;
 /** Whoever gives no timeout is not made to wait for ever. */
 const defaultMs = 300_000;
+
+/** What is left for a step of a checkpoint. */
+export type StepLimit = () => number;
+
+/** A timeout that was given holds for all of them together. */
+export const stepLimitOf = (timeoutMs: number | null): StepLimit => {
+  if (timeoutMs === null) return () => defaultMs;
+  const endMs = performance.now() + timeoutMs;
+  return () => Math.max(1, Math.ceil(endMs - performance.now()));
+};
 
 const run = (
   { spawner, searchPath }: CheckpointTools,
@@ -60,10 +73,11 @@ const archive = async (
   const tar = await findTool(tools, 'tar');
   const options = ['--create', '--force-local', '--numeric-owner', '--xattrs', '--xattrs-include=*', ...more];
   const result = await run(tools, [tar, ...options, '--file', path, '--directory', directory, '.'], timeoutMs);
+  if (result.timedOut) throw new FailureError('TimedOut', `tar could not archive ${directory} in time.`);
   // 1: a file changed while it was read, as those of a container that runs may.
   if (result.exitCode === 0 || result.exitCode === 1) return;
   const words = quoted(Buffer.from(result.stderr).toString());
-  throw new FailureError('HostFailed', `tar could not archive ${directory}: ${words || 'it took too long'}.`);
+  throw new FailureError('HostFailed', `tar could not archive ${directory}: ${words || 'it was ended'}.`);
 };
 
 /** Why CRIU can't do anything on this machine; null when it says that it can. */
@@ -108,35 +122,50 @@ export const tryThaw = async ({ log }: ShimContext, task: CheckpointedTask): Pro
   }
 };
 
+const criuWorkDirOf = (workDir: string): string => join(workDir, 'work');
+
 /** The shim has it made by the OCI runtime, unless it would refuse: one that it was not asked to start. */
 const dumpTask = async (
   context: ShimContext,
   tools: CheckpointTools,
   client: TaskClient,
   { containerId, bundlePath, workDir, timeoutMs }: TaskCheckpoint,
+  signal: AbortSignal,
 ): Promise<void> => {
   const imagesDir = join(workDir, 'archive', CHECKPOINT_FILES.images);
-  const criuWorkDir = join(workDir, 'work');
+  const criuWorkDir = criuWorkDirOf(workDir);
   const limitMs = timeoutMs ?? defaultMs;
-  const { status, bundle } = await client.state({ id: containerId, execId: WHOLE_TASK }, context.timings.callMs);
+  const { status, bundle, pid } = await client.state({ id: containerId, execId: WHOLE_TASK }, context.timings.callMs);
   if (status === Status.CREATED && (await beginningOf(context, containerId, bundle)) === 'begun') {
-    const command = { containerId, bundlePath, imagesDir, workDir: criuWorkDir, timeoutMs: limitMs };
+    const command = { containerId, bundlePath, imagesDir, workDir: criuWorkDir, timeoutMs: limitMs, signal };
     return runCheckpoint(context, tools, command);
   }
   const options = CheckpointOptions.fromPartial({ exit: false, workPath: criuWorkDir });
   const encoded = { typeUrl: optionsType, value: Buffer.from(CheckpointOptions.encode(options).finish()) };
-  await client.checkpoint({ id: containerId, path: imagesDir, options: encoded }, limitMs);
+  await dumpedByShim(client.checkpoint({ id: containerId, path: imagesDir, options: encoded }, limitMs), pid, signal);
+};
+
+/** The OCI runtime names CRIU's log, which nobody can read afterwards. */
+const explained = async (error: unknown, { containerId, workDir }: TaskCheckpoint): Promise<unknown> => {
+  const isTooLate = isTimeout(error) || (error instanceof FailureError && error.failure.reason === 'TimedOut');
+  const said = isTooLate ? '' : await readCriuErrors(criuWorkDirOf(workDir));
+  if (said === '') return error;
+  const message = `Could not checkpoint container ${containerId}: criu failed: ${said}.`;
+  return new FailureError('RuntimeFailed', message, { cause: error });
 };
 
 const dump = async (context: ShimContext, tools: CheckpointTools, task: TaskCheckpoint): Promise<void> => {
   const { podSandboxId, containerId } = task;
   const criu = await findTool(tools, 'criu');
   const client = await context.shims.clientOf(podSandboxId);
+  const killed = killedSignalOf(context, containerId);
   try {
-    await dumpTask(context, tools, client, task);
+    killed.throwIfAborted();
+    await dumpTask(context, tools, client, task, killed);
   } catch (error) {
+    if (killed.aborted) throw killed.reason;
     const problem = await criuProblem(tools, criu);
-    if (problem === null) throw error;
+    if (problem === null) throw await explained(error, task);
     const message = `Container ${containerId} cannot be checkpointed, because CRIU does not work on this machine: ${problem}; install a CRIU that fits the kernel (see '${criu} check').`;
     throw new FailureError('HostLacks', message, { cause: error });
   }
@@ -154,34 +183,43 @@ const archiveDir = ({ workDir }: CheckpointedTask): string => join(workDir, 'arc
 export const prepareWorkDir = async (task: CheckpointedTask): Promise<void> => {
   await rm(task.workDir, { recursive: true, force: true });
   await mkdir(join(archiveDir(task), CHECKPOINT_FILES.images), { recursive: true, mode: directoryMode });
-  await mkdir(join(task.workDir, 'work'), { mode: directoryMode });
+  await mkdir(criuWorkDirOf(task.workDir), { mode: directoryMode });
 };
 
 export const removeWorkDir = ({ workDir }: CheckpointedTask): Promise<void> =>
   rm(workDir, { recursive: true, force: true });
 
 /** Has the task's state, its changed files and its description written into the work directory. */
-export const collect = async (context: ShimContext, tools: CheckpointTools, task: TaskCheckpoint): Promise<void> => {
+export const collect = async (
+  context: ShimContext,
+  tools: CheckpointTools,
+  task: TaskCheckpoint,
+  limit: StepLimit,
+): Promise<void> => {
   await dump(context, tools, task);
-  await describe(tools, task);
+  await describe(tools, task, limit);
 };
 
-const describe = async (tools: CheckpointTools, task: TaskCheckpoint): Promise<void> => {
+const describe = async (tools: CheckpointTools, task: TaskCheckpoint, limit: StepLimit): Promise<void> => {
   const directory = archiveDir(task);
   const changes = changesOf(task);
-  if (changes !== null)
-    await archive(tools, changes, join(directory, CHECKPOINT_FILES.changes), task.timeoutMs ?? defaultMs, '--sparse');
+  if (changes !== null) await archive(tools, changes, join(directory, CHECKPOINT_FILES.changes), limit(), '--sparse');
   await copyFile(join(task.bundlePath, 'config.json'), join(directory, CHECKPOINT_FILES.spec));
   await writeFile(join(directory, CHECKPOINT_FILES.description), JSON.stringify(task.description));
 };
 
 /** Under another name beside it first. What stands there is replaced, and no link is followed. Gives the archive's digest. */
-export const writeArchive = async (tools: CheckpointTools, task: TaskCheckpoint, location: string): Promise<string> => {
+export const writeArchive = async (
+  tools: CheckpointTools,
+  task: TaskCheckpoint,
+  location: string,
+  limit: StepLimit,
+): Promise<string> => {
   const unfinished = unfinishedName(location);
   await rm(unfinished, { force: true });
   const file = await open(unfinished, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, archiveMode);
   try {
-    await archive(tools, archiveDir(task), `/proc/${process.pid}/fd/${file.fd}`, task.timeoutMs ?? defaultMs);
+    await archive(tools, archiveDir(task), `/proc/${process.pid}/fd/${file.fd}`, limit());
     await file.chmod(archiveMode);
     await file.sync();
     const { size: sizeBytes } = await file.stat();
@@ -202,14 +240,15 @@ export const checkpointTask = async (
   effect: EffectOf<'CheckpointTask'>,
 ): Promise<EffectResults['CheckpointTask']> =>
   attempting(`checkpoint container ${effect.containerId}`, async () => {
+    const limit = stepLimitOf(effect.timeoutMs);
     await prepareWorkDir(effect);
     try {
       try {
-        await collect(context, tools, effect);
+        await whileDumped(context, [effect], () => collect(context, tools, effect, limit));
       } finally {
         await tryThaw(context, effect);
       }
-      return { digests: [await writeArchive(tools, effect, effect.location)] };
+      return { digests: [await writeArchive(tools, effect, effect.location, limit)] };
     } finally {
       await removeWorkDir(effect);
     }

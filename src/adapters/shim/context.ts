@@ -48,6 +48,8 @@ export interface ShimContext {
   readonly attachOutput: LogKeeper['attach'];
   /** The tasks that this daemon has started or found again, by container. */
   readonly tasks: Map<string, LiveTask>;
+  /** Those whose state is being written by CRIU, or is next: each is aborted when its container is killed. */
+  readonly dumps: Map<string, AbortController>;
   /** Those that were created and are not started. */
   readonly created: Map<string, CreatedTask>;
   /** A start asks for the shims of all pods at once. */

@@ -19,11 +19,13 @@ import {
   prepareWorkDir,
   removeWorkDir,
   setFrozen,
+  stepLimitOf,
   tryThaw,
   writeArchive,
 } from './checkpoint.ts';
 import type { CheckpointTools } from './checkpoint-command.ts';
 import type { ShimContext } from './context.ts';
+import { whileDumped } from './ending-dumps.ts';
 import { attempting } from './failures.ts';
 
 type CheckpointPod = EffectOf<'CheckpointPod'>;
@@ -85,7 +87,9 @@ const collectAll = (
     thaw: (task) => tryThaw(context, task),
   };
   return whileFrozen(containers, freezing, async () => {
-    for (const task of containers) await collect(context, tools, task);
+    await whileDumped(context, containers, async () => {
+      for (const task of containers) await collect(context, tools, task, stepLimitOf(task.timeoutMs));
+    });
   });
 };
 
@@ -116,7 +120,9 @@ const writeOutput = async (
     await collectAll(context, tools, containers);
     const digests: string[] = [];
     for (const task of containers)
-      digests.push(await writeArchive(tools, task, join(unfinished, basename(task.location))));
+      digests.push(
+        await writeArchive(tools, task, join(unfinished, basename(task.location)), stepLimitOf(task.timeoutMs)),
+      );
     await writeFileWhole(join(unfinished, descriptionName), describePod(effect), archiveMode);
     for (const name of namesOf(effect)) await rename(join(unfinished, name), join(outputPath, name));
     await rmdir(unfinished);

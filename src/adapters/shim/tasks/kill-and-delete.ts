@@ -2,16 +2,21 @@
  * The effects that end tasks: KillTask, DeleteTask. Each may be a repetition of one that a crash cut short, so each
  * first finds out how far things are. A task is never deleted before its exit is durable (C3).
  */
-import { basename } from 'node:path';
+import { rmdir } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
 import { messageOf } from '../../../domain/model/errors.ts';
 import { SIGKILL } from '../../../domain/values/signals.ts';
 import { removeCgroup } from '../../../platform/linux/cgroup-removal.ts';
+import { isThere } from '../../../platform/linux/exists.ts';
+import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { isClosed, isNotFound } from '../../../platform/ttrpc/status.ts';
 import type { StateResponse } from '../../../wire/runtime/task/v3/shim.ts';
 import { Status } from '../../../wire/types/task/task.ts';
 import { readCgroupsPath } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
+import { endDumpOf } from '../ending-dumps.ts';
 import { attempting, isUnreachable } from '../failures.ts';
 import { createLiveTask, type LiveTask, type LiveTaskOptions } from './live-task.ts';
 import { unmountMapped } from './mapped-mounts.ts';
@@ -20,7 +25,10 @@ import { signalInit } from './signal-init.ts';
 import { beginningOf } from './start-init.ts';
 import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
 
-/** What the shim says of a task, which runs where the shim was not asked to start it too; null when it has none of that id. */
+/**
+ * What the shim says of a task, which runs where the shim was not asked to start it too; null when it has none of that id. One
+ * without a process was to be restored, and never was as far as the shim knows.
+ */
 export const stateOf = async (
   context: Pick<ShimContext, 'paths'>,
   client: TaskClient,
@@ -29,14 +37,18 @@ export const stateOf = async (
 ): Promise<StateResponse | null> => {
   try {
     const state = await client.state({ id: containerId, execId: WHOLE_TASK }, timeoutMs);
-    const { status, bundle } = state;
-    if (status !== Status.CREATED || (await beginningOf(context, containerId, bundle)) !== 'begun') return state;
+    const { status, bundle, pid } = state;
+    if (status !== Status.CREATED || pid === 0 || (await beginningOf(context, containerId, bundle)) !== 'begun')
+      return state;
     return { ...state, status: Status.RUNNING };
   } catch (error) {
     if (isNotFound(error)) return null;
     throw error;
   }
 };
+
+const ENDED_TRIES = 20;
+const ENDED_WAIT_MS = 100;
 
 /** Makes the record of a task and keeps it until DeleteTask. */
 export const addTask = (context: ShimContext, podSandboxId: string, containerId: string): LiveTask => {
@@ -73,6 +85,18 @@ const deleteAtShim = async ({ timings }: ShimContext, client: TaskClient, id: st
   }
 };
 
+/** Nobody tells when a process has ended that the shim does not know of; until then the OCI runtime refuses. */
+const deleteOnceEnded = async (context: ShimContext, client: TaskClient, containerId: string): Promise<void> => {
+  for (let left = ENDED_TRIES; ; left -= 1) {
+    try {
+      return await deleteAtShim(context, client, containerId);
+    } catch (error) {
+      if (left <= 1 || isUnreachable(error)) throw error;
+    }
+    await sleep(ENDED_WAIT_MS);
+  }
+};
+
 /**
  * Ends and deletes a task over ttrpc. Resolves with whether the shim knew it. An exit that was not yet reported is
  * fetched and durable before Delete destroys its last source.
@@ -97,8 +121,9 @@ export const removeTask = async (
   const state = await stateOf(context, client, containerId, timings.callMs);
   if (state === null) return false;
   if (state.status === Status.CREATED && state.pid === 0) {
-    // What was to be restored and was not: there is no process that could exit.
-    await deleteAtShim(context, client, containerId);
+    // What was to be restored and was not: there is no process that could exit, but for one of a restore that was cut short.
+    await client.kill({ ...call, signal: SIGKILL, all: true }, timings.endMs).catch(() => undefined);
+    await deleteOnceEnded(context, client, containerId);
     return true;
   }
   if (state.status !== Status.STOPPED) {
@@ -141,6 +166,7 @@ export const killTask = async (
   };
   // An exit that is recorded needs no signal, and no run of the OCI runtime to find that out.
   if (tasks.get(containerId)?.isExitDurable() === true) return { alreadyGone: true };
+  if (signal === SIGKILL) endDumpOf(context, containerId);
   return attempting(`send signal ${signal} to the task of container ${containerId}`, () => onceMoreWhenClosed(send));
 };
 
@@ -167,7 +193,7 @@ const deleteThroughShim = async (context: ShimContext, effect: EffectOf<'DeleteT
 };
 
 /**
- * A shim whose caller goes away in the middle of Create kills the OCI runtime, which then leaves the cgroup without a
+ * A shim whose caller goes away in the middle of Create, or of a restore, kills the OCI runtime, which then leaves the cgroup without a
  * state that `delete` could find it by. One that does not bear the task's id was chosen by an NRI plugin: others may be in
  * it, and it is left alone.
  */
@@ -177,6 +203,27 @@ export const removeLeftCgroup = async (
 ): Promise<void> => {
   const cgroupsPath = await readCgroupsPath(bundlePath, files.callsAt(bundlePath));
   if (cgroupsPath?.includes(basename(bundlePath)) === true) await removeCgroup(cgroupsPath, timings.reapMs);
+};
+
+/**
+ * Where OCI runtimes mount the root file system for CRIU while they restore, which one that is ended meanwhile leaves; it would remove
+ * the container's files with its own. Such a one leaves the cgroup, too. null: nothing was left.
+ */
+const unmountCriuRoot = async (
+  { paths, mounts }: Pick<ShimContext, 'paths' | 'mounts'>,
+  containerId: string,
+): Promise<string | null> => {
+  const path = join(paths.runtimeState(containerId), 'criu-root');
+  if (!(await isThere(path))) return null;
+  await mounts.unmount(path);
+  return path;
+};
+
+const removeEmpty = async (dirs: readonly string[]): Promise<void> => {
+  for (const dir of dirs)
+    await rmdir(dir).catch((error: unknown) => {
+      if (errorCodeOf(error) !== 'ENOENT') throw error;
+    });
 };
 
 export const deleteTask = async (
@@ -189,9 +236,14 @@ export const deleteTask = async (
   return attempting(`delete the task of container ${containerId}`, async () => {
     // Its end is held back for a start that never came: nobody waits for it.
     if (context.created.has(containerId)) context.tasks.get(containerId)?.discard();
+    const criuRoot = await unmountCriuRoot(context, containerId);
     if (!(await deleteThroughShim(context, effect))) {
       await binaries.delete(handler, containerId, bundlePath);
       await removeLeftCgroup(context, bundlePath);
+    }
+    if (criuRoot !== null) {
+      await removeLeftCgroup(context, bundlePath);
+      await removeEmpty([criuRoot, dirname(criuRoot)]);
     }
     forgetTask(context, containerId);
     // Left there by a daemon that ended before the shim had heard of the task, or whose shim ended too.
