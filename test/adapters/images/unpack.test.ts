@@ -232,6 +232,42 @@ describe('C17: unpacking in a locked-up child', { timeout: 60_000 }, () => {
     for (const path of directories) await assert.rejects(lstat(path), { code: 'ENOENT' });
   });
 
+  it('takes a file for the directory with all in it that the layer had under its name before', async () => {
+    const deep = 'd/'.repeat(2_000);
+    const [layer = ''] = await workshop.unpack(
+      tar([
+        { path: 'd/', flag: '5', mode: 0o700 },
+        { path: 'd/\xff\xfe/', flag: '5', mode: 0 },
+        { path: 'd/\xff\xfe/f', data: 'x' },
+        { path: 'd/.wh.w' },
+        { path: 'd/out', flag: '2', linkPath: '/kept' },
+        { path: 'd/implied/.wh..wh..opq' },
+        { path: 'x', pax: { path: `${deep}f` } },
+        { path: 'kept/', flag: '5' },
+        { path: 'kept/f', data: 'kept' },
+        { path: 'kept/hard', flag: '1', linkPath: 'd/\xff\xfe/f' },
+        { path: 'way', flag: '2', linkPath: 'd' },
+        { path: 'way/f', data: 'x' },
+        { path: 'd', data: 'file' },
+        { path: 'e/inner', data: 'x' },
+        { path: 'e', flag: '2', linkPath: 'kept' },
+        { path: 'e/more', data: 'through' },
+        { path: 'f/inner', data: 'x' },
+        { path: 'f', data: 'x' },
+        { path: 'f/', flag: '5', mode: 0o750 },
+        { path: 'f/again', data: 'again' },
+      ]),
+    );
+    assert.equal(await readFile(join(layer, 'd'), 'utf8'), 'file');
+    assert.equal(await readFile(join(layer, 'kept/f'), 'utf8'), 'kept');
+    assert.equal(await readFile(join(layer, 'kept/hard'), 'utf8'), 'x');
+    assert.equal(await readlink(join(layer, 'e')), 'kept');
+    assert.equal(await readFile(join(layer, 'kept/more'), 'utf8'), 'through');
+    assert.deepEqual(await readdir(join(layer, 'f')), ['again']);
+    assert.equal((await lstat(join(layer, 'f'))).mode & 0o7777, 0o750);
+    assert.deepEqual((await readdir(layer)).toSorted(), ['d', 'e', 'f', 'kept', 'way']);
+  });
+
   it('takes the last of several members of one name', async () => {
     const [layer = ''] = await workshop.unpack(
       tar([
