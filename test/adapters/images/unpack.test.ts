@@ -91,6 +91,25 @@ describe('C17: unpacking in a locked-up child', { timeout: 60_000 }, () => {
     });
   }
 
+  it('makes files with holes of all forms that GNU tar has for them', async (t) => {
+    const holes = join(await tempDir(t), 'holes');
+    await mkdir(holes);
+    const script = `
+truncate -s 100M hole; : > empty; truncate -s 5000 tail; printf start | dd of=tail conv=notrunc status=none
+for i in $(seq 0 3 900); do printf "part $i" | dd of=parts bs=65536 seek=$i conv=notrunc status=none; done
+n=$(printf 'n%.0s' $(seq 1 120)); cp --sparse=always parts "$n"; head -c 100000 /dev/urandom > dense`;
+    await runOk(['sh', '-ec', script], { cwd: holes });
+    const forms = ['gnu', 'posix --sparse-version=0.0', 'posix --sparse-version=0.1', 'posix --sparse-version=1.0'];
+    for (const form of forms) {
+      const archive = join(await tempDir(t), 'layer.tar');
+      await runOk(['tar', '-C', holes, ...`--format=${form}`.split(' '), '--sparse', '-cf', archive, '.']);
+      const [layer = ''] = await workshop.unpack(await readFile(archive));
+      await runOk(['diff', '-r', holes, layer]);
+      assert.equal((await lstat(join(layer, 'hole'))).blocks, 0, form);
+      assert.ok((await lstat(join(layer, 'parts'))).blocks * 512 < 5_000_000, form);
+    }
+  });
+
   it('unpacks gzip and zstd, of one part or several, to the same', async () => {
     const plain = tar([{ path: 'f', data: 'x'.repeat(200_000) }]);
     const half = Math.floor(plain.length / 2);
