@@ -3,13 +3,14 @@ import assert from 'node:assert/strict';
 import { lstat, mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
-import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { constants, createZstdCompress, gzipSync, zstdCompressSync } from 'node:zlib';
 import { chainIdsOf } from '../../../src/adapters/images/chain-ids.ts';
 import { listXattrs, readXattr, writeXattr } from '../../../src/platform/linux/syscalls.ts';
 import { cleanupAfterAll } from '../../support/cleanup.ts';
 import { sha256 } from '../../support/images/build.ts';
 import { tar } from '../../support/images/tar.ts';
 import { startWorkshop, type Workshop } from '../../support/images/unpacking.ts';
+import { withReason } from '../../support/failures.ts';
 import { runOk } from '../../support/process.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
@@ -125,6 +126,33 @@ n=$(printf 'n%.0s' $(seq 1 120)); cp --sparse=always parts "$n"; head -c 100000 
       const [, top] = await workshop.unpack(base, { blob, tar: plain });
       assert.equal((await readFile(join(top ?? '', 'f'))).length, 200_000);
     }
+  });
+
+  it('unpacks zstd of windows up to 512 MiB, as containerd does', async () => {
+    const plain = tar([{ path: 'f', data: 'x'.repeat(200_000) }]);
+    const packed = async (windowLog: number): Promise<Buffer> => {
+      const encoder = createZstdCompress({ params: { [constants.ZSTD_c_windowLog]: windowLog } });
+      // Of a stream whose length is not known the window is as large as it is said to be.
+      encoder.write(plain.subarray(0, 1024));
+      encoder.end(plain.subarray(1024));
+      return Buffer.concat(await Array.fromAsync(encoder as AsyncIterable<Buffer>));
+    };
+    const roomy = await startWorkshop(owner, { unpackMemoryBytesMax: 2 * 1024 ** 3 });
+    for (const [place, windowLog] of [
+      [workshop, 28],
+      [roomy, 29],
+    ] as const) {
+      const [layer = ''] = await place.unpack({ blob: await packed(windowLog), tar: plain });
+      assert.equal((await readFile(join(layer, 'f'))).length, 200_000);
+    }
+    const base = tar([{ path: 'base' }]);
+    const refused = async (place: Workshop, windowLog: number, message: RegExp): Promise<void> =>
+      await assert.rejects(
+        place.unpack(base, { blob: await packed(windowLog), tar: plain }),
+        withReason('ImageInvalid', message),
+      );
+    await refused(workshop, 29, /unpack_memory_max/);
+    await refused(roomy, 30, /too much memory/);
   });
 
   it('turns whiteouts and opaque directories into overlayfs’ own', async () => {
