@@ -46,6 +46,24 @@ describe('a creation that a doubted journal left alone', () => {
       });
   });
 
+  it('goes on being undone once its pod is to be removed, which waits for it', () => {
+    const undone = [
+      pulledImage,
+      readyPod,
+      createContainer(),
+      restart(),
+      journalIsDoubted,
+      restart({ rebooted: true }),
+    ] as const;
+    given(...undone)
+      .when(removePod, allSucceeds)
+      .follows({
+        records: ['sandbox.removing', 'container.removed', 'sandbox.stopped', 'sandbox.removed'],
+        asks: ['DetachNetwork', 'StopShim', 'CleanContainer', 'UnpinNamespaces', 'CleanPodSandbox'],
+        answers: ['RemovePodSandbox OK'],
+      });
+  });
+
   it('is taken up when somebody knows of the journal', () => {
     given(pulledImage, readyPod, createContainer(), journalIsDoubted, restart(), allSucceeds)
       .when(acknowledge)
