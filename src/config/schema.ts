@@ -388,7 +388,11 @@ export const configSchema = z.strictObject({
     layer_entries_max: key(count(1000, 100_000_000), 1_000_000, 'Files, directories and links of one image layer.'),
     layer_unpacked_max: key(size('1MiB'), '64GiB', 'Size of one image layer as unpacked.'),
     unpack_timeout: key(duration('10s'), '1h', 'Time that unpacking one layer may take.'),
-    unpack_memory_max: key(size('64MiB'), '1GiB', 'Memory of the process that unpacks one layer.'),
+    unpack_memory_max: key(
+      size('768MiB'),
+      '1GiB',
+      'Memory of the process that unpacks one layer. Some 600 MiB of it are set aside before a layer is read.',
+    ),
   }),
 });
 

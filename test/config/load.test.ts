@@ -270,6 +270,7 @@ describe('loading the configuration', () => {
     ['[journal.retention]\nreads = "-1h"', /"-1h" is not a duration/],
     ['[journal.retention]\nreads = "99999999999999999999h"', /is not a duration/],
     ['[journal.retention]\nsize_max = "64MB"', /"64MB" is not a size in quotes like "64MiB" \(units: B, KiB, MiB/],
+    ['[limits]\nunpack_memory_max = "512MiB"', /unpack_memory_max 512MiB is less than 768MiB/],
     ['[journal.retention]\nsize_max = "1KiB"', /size_max 1KiB is less than 64MiB/],
     ['[logs]\nline_max = "65KiB"', /logs\.line_max 65KiB is more than 64KiB/],
     ['[cni]\nplugin_timeout = "0s"', /cni\.plugin_timeout 0s is less than 1s/],

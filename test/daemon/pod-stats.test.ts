@@ -56,7 +56,7 @@ const setUp = () => {
     readFigures: ({ id }) =>
       id === idOf('b2')
         ? Promise.reject(new Error('EIO'))
-        : Promise.resolve({ cpuNs: 3_500_000_000n, memoryRss: 4n, threads: 3n, devices: [] }),
+        : Promise.resolve({ cpuNs: 3_500_000_000n, memoryRss: 4n, threads: 3n, deviceBytes: [], deviceTimes: [] }),
     readInterfaces: ({ pid }) => {
       askedForInterfaces.push(pid);
       whileReading();
@@ -84,7 +84,8 @@ const setUp = () => {
   view.put({ sandboxes: pods, containers: inPods });
   const containers = createContainerStats({ view, reader, usage: layers });
   const clock = { nowNs: () => 5n };
-  const readFileSystem = () => Promise.resolve({ major: '8', minor: '1', limitBytes: 9n, inodes: 7n, inodesFree: 6n });
+  const readFileSystem = () =>
+    Promise.resolve({ major: '8', minor: '1', device: '/dev/sda1', limitBytes: 9n, inodes: 7n, inodesFree: 6n });
   const report = (message: string): void => void reports.push(message);
   const stats = createPodStats({ view, reader, usage: layers, clock, containers, readFileSystem, report });
   const see = (now: typeof interfaces): void => {

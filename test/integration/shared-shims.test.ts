@@ -51,7 +51,9 @@ describe('pods that share a shim', () => {
     await runtime.stopContainer({ containerId: first.containerId, timeout: '0' });
     assert.deepEqual([(await statusOf(daemon, first.containerId)).exitCode], [137]);
     for (const { containerId } of others) assert.equal((await statusOf(daemon, containerId)).state, CONTAINER_RUNNING);
+    await agreement(daemon);
     await removePod(daemon, first.podSandboxId);
+    await agreement(daemon);
     for (const one of others) assert.notEqual(await hostnameOf(one), '');
     // All of them at the same moment: exactly one ends the shim that they share.
     await Promise.all(others.map(({ podSandboxId }) => removePod(daemon, podSandboxId)));
@@ -75,6 +77,7 @@ describe('pods that share a shim', () => {
     await daemon.kill();
     await daemon.start();
     assert.deepEqual(await Promise.all([second, third].map(hostnameOf)), ['killed-b', 'killed-c']);
+    await agreement(daemon);
     assert.equal((await daemon.scribe('doctor', '--json')).stdout.includes('no record explains'), false);
     await removePod(daemon, third.podSandboxId);
     assert.equal((await shims()).length, 1);
@@ -116,6 +119,7 @@ describe('pods that share a shim', () => {
     const { containerId } = await daemon.cri.runtime.createContainer({ podSandboxId, config, sandboxConfig });
     await daemon.cri.runtime.startContainer({ containerId });
     assert.equal(await hostnameOf({ podSandboxId, containerId }), 'lost-a');
+    await agreement(daemon);
     for (const pod of all) await removePod(daemon, pod.podSandboxId);
     assert.deepEqual(await daemon.leftovers(), noLeftovers);
     assert.deepEqual(await readdir(join(daemon.dirs.state, 'bundles')), []);

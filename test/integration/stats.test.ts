@@ -154,6 +154,12 @@ describe('stats of pods', () => {
     assert.ok(valueOf('container_file_descriptors') >= 3);
     assert.ok(valueOf('container_ulimits_soft') > 0);
     assert.ok(valueOf('container_fs_limit_bytes') > 0);
+    // Dashboards choose by it.
+    const ofDevices = descriptors.filter(({ name }) => /^container_(?:fs|blkio)_/.test(name));
+    assert.equal(ofDevices.length, 9);
+    for (const { name, labelKeys } of ofDevices)
+      for (const { labelValues } of own.metrics.filter((metric) => metric.name === name))
+        assert.match(labelValues[labelKeys.indexOf('device')] ?? '', /^(?:\/dev\/.+|\d+:\d+)$/, name);
     assert.ok(Math.abs(valueOf('container_last_seen') - Date.now() / 1000) < 60);
     assert.equal(valueOf('container_threads_max'), 0);
     await removePod(node.daemon, idle.podSandboxId);

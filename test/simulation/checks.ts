@@ -261,9 +261,10 @@ function checkClean({ shims, orphans }: World, containerId: string): void {
   if (isThere || orphans.has(containerId)) fail(`The files of ${containerId} are removed before its task is deleted.`);
 }
 
-/** Undoing a creation that a crash left in doubt needs no exit: nobody ever saw it run. */
-const isUndone = (history: History, podSandboxId: string): boolean =>
-  history.daemon?.engine.state.sandboxes.get(podSandboxId)?.goal === 'undo';
+/** Undoing a creation that a crash left in doubt needs no exit, nor does removing it: nobody ever saw it run. */
+const isUndone = ({ daemon, durable }: History, podSandboxId: string): boolean =>
+  daemon?.engine.state.sandboxes.get(podSandboxId)?.goal === 'undo' ||
+  !durable.records.some(({ type, stream }) => type === 'sandbox.ready' && stream === `sandbox/${podSandboxId}`);
 
 function streamOf(effect: EffectOf<EffectKind>): string | null {
   if ('containerId' in effect)

@@ -2,8 +2,12 @@
 import type { Observation } from '../../src/domain/model/observation.ts';
 import type { History } from './history.ts';
 
-/** Takes a layer from the disk, whoever stands on it. */
-export function damageContent({ random, world, daemon }: History, tell: (observation: Observation) => void): void {
+const BLOB_RATE = 0.3;
+
+/** Alters a blob, or takes a layer from the disk, whoever stands on it. */
+export function damageContent(history: History, tell: (observation: Observation) => void): void {
+  const { random, world, daemon } = history;
+  if (random.chance(BLOB_RATE)) return alterBlob(history, tell);
   const chains = [...world.chains];
   if (daemon === null || chains.length === 0 || world.fetching > 0) return;
   const digest = random.pick(chains);
@@ -14,4 +18,13 @@ export function damageContent({ random, world, daemon }: History, tell: (observa
   for (const { id, content, removing } of daemon.view.state.images.values())
     if (!removing && content.layers.some(({ chainId }) => chainId === digest))
       tell({ kind: 'ContentDamaged', imageId: id, damaged });
+}
+
+/** Layers that were unpacked from it stay as they are. */
+function alterBlob({ random, world, daemon }: History, tell: (observation: Observation) => void): void {
+  const blobs = [...world.blobs];
+  if (daemon === null || blobs.length === 0 || world.fetching > 0) return;
+  const damaged = { kind: 'blob', digest: random.pick(blobs), problem: 'altered' } as const;
+  for (const { id, content, removing } of daemon.view.state.images.values())
+    if (!removing && content.blobs.includes(damaged.digest)) tell({ kind: 'ContentDamaged', imageId: id, damaged });
 }

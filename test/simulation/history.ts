@@ -100,6 +100,8 @@ export interface History {
 const CLIENTS = 3;
 const STEPS_MIN = 140;
 const STEPS_MAX = 20_000;
+const CRASH_RATE = 0.004;
+const DISTURB_RATE = 0.02;
 
 const CUT_SHORT = [
   ['EndExec', 'RunExec'],
@@ -159,6 +161,31 @@ export async function runHistory(options: HistoryOptions): Promise<HistoryResult
   }
 }
 
+/** A history that is in the middle of everything after so many steps, with a daemon that lives. Nobody ends it. */
+export async function beginHistory(seed: number, steps: number): Promise<History> {
+  const random = createChoices(seed, []);
+  const options: HistoryOptions = { seed, target: 'append call.received lost' };
+  const history = createHistory(random, options);
+  const { scheduler, world } = history;
+  const lives = createLives(history, {
+    seed,
+    plant: undefined,
+    diesAt: () => false,
+    diesInEffect: () => null,
+    died: () => undefined,
+  });
+  await lives.start();
+  startClients(history, CLIENTS);
+  for (let step = 0; history.violation === null && (step < steps || history.daemon === null); step += 1) {
+    if (random.chance(CRASH_RATE)) lives.crash('between steps');
+    haveWeather(history, lives);
+    if (random.chance(DISTURB_RATE)) disturb(world, scheduler, random);
+    if (!(await scheduler.step())) break;
+  }
+  if (history.violation !== null) throw history.violation as Error;
+  return history;
+}
+
 async function run(history: History, random: CountedRandom, options: HistoryOptions): Promise<HistoryResult> {
   const { seed, target, plant, size } = options;
   const { scheduler, world } = history;
@@ -168,9 +195,9 @@ async function run(history: History, random: CountedRandom, options: HistoryOpti
   let targetIn = cutShort !== null || random.chance(0.7) ? 1 : 2 + random.below(2);
   // What only happens after a restart needs an earlier crash to be reached.
   const diesOften = history.dimensions.failuresLast || /ReconnectShim|daemon.started/.test(target);
-  const crashRate = diesOften ? 0.02 : 0.004;
+  const crashRate = diesOften ? 0.02 : CRASH_RATE;
   // Tasks that run out of memory and shims that die are rare unless they are what the history is about.
-  const disturbRate = target.includes('shim.lost') ? 0.08 : 0.02;
+  const disturbRate = target.includes('shim.lost') ? 0.08 : DISTURB_RATE;
   const oomRate = target.includes('oomed') ? 0.5 : 0;
 
   function diesAt(boundary: Boundary): boolean {

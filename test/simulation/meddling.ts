@@ -32,6 +32,7 @@ const PATIENCES_MS = [30, 400, 60_000] as const;
 const BY_BEGINNING_RATE = 0.5;
 const BAD_RATE = 0.2;
 const CONTAINERS = 4;
+const UNREADABLE = { reason: 'InvalidField', message: 'The configuration cannot be read.' } as const;
 
 export async function meddle(history: History, meddler: Meddler): Promise<void> {
   const { random } = history;
@@ -92,6 +93,8 @@ function choices(history: History, { call, create }: Meddler): (kind: Known, id:
       { method: 'UpdateRuntimeConfig', podCidr: '10.0.0.0/16' },
       { method: 'SetLogLevel', level: 'debug' },
       { method: 'AcknowledgeJournal', reason: 'known' },
+      { method: 'ReloadConfig', changes: [], ...(random.chance(0.5) ? { failure: UNREADABLE } : {}) },
+      { method: 'ClearStrays', strays: ['a shim'], count: 1 },
     ],
   };
 

@@ -11,6 +11,7 @@ import { stateOf as taskState } from '../../src/adapters/shim/tasks/kill-and-del
 import type { TaskClient } from '../../src/adapters/shim/task-client.ts';
 import { ContainerState, PodSandboxState } from '../../src/wire/cri/api.ts';
 import { Status } from '../../src/wire/types/task/task.ts';
+import { isClear } from '../../src/domain/deciding/step-states.ts';
 import { pinPaths } from '../../src/domain/pod-sandbox/sandboxer.ts';
 import { namespacePins } from '../../src/domain/oci/namespaces.ts';
 import type { NodeState, PodSandbox } from '../../src/domain/model/state.ts';
@@ -124,10 +125,30 @@ const wrongWithPod = async (
   }
 };
 
+/** What the shim that it has with others is started under; null: it has none such, or no longer. */
+const sharedShimOf = ({ sharedShimId, steps }: PodSandbox): string | null =>
+  isClear(steps.shim ?? 'none') ? null : (sharedShimId ?? null);
+
+/** Pods that share a shim have one process, which is nobody else's, and are no more than may be. */
+const wrongWithSharing = ({ sandboxes }: NodeState): string[] => {
+  const pods = [...sandboxes.values()].filter(({ shim }) => shim !== null);
+  const wrong: string[] = [];
+  for (const [id, sharing] of Map.groupBy(pods, sharedShimOf)) {
+    if (id === null) continue;
+    const pids = new Set(sharing.map(({ shim }) => shim?.pid));
+    if (pids.size > 1) wrong.push(`the pods of the shim ${id} have ${pids.size} processes`);
+    const others = pods.filter((pod) => sharedShimOf(pod) !== id && pids.has(pod.shim?.pid));
+    wrong.push(...others.map((pod) => `pod ${pod.id} has the process of the shim ${id}, which is not its own`));
+    const podsMax = Math.max(...sharing.map(({ handler }) => handler.podsPerShim ?? 1));
+    if (sharing.length > podsMax) wrong.push(`the shim ${id} has ${sharing.length} pods, and may have ${podsMax}`);
+  }
+  return wrong;
+};
+
 /** Whatever names no pod or container that is listed. */
 const orphans = async (daemon: Daemon, { sandboxes, containers }: Listed, state: NodeState): Promise<string[]> => {
   const { links, addresses, ...found } = await daemon.leftovers();
-  const shims = [...state.sandboxes.values()].flatMap(({ shim }) => shim?.origin?.id ?? []);
+  const shims = [...state.sandboxes.values()].flatMap((pod) => pod.shim?.origin?.id ?? sharedShimOf(pod) ?? []);
   const ids = [...sandboxes, ...containers.keys(), ...shims];
   // A chain is named by a hash; the rule that leads to it has the id.
   const known = (text: string): boolean => text.startsWith('-N ') || ids.some((id) => text.includes(id));
@@ -164,7 +185,8 @@ const disagreements = async (daemon: Daemon): Promise<string[]> => {
     const expected = [shm, ...(sandbox.network === null ? [] : [sandbox.network.netnsPath]), ...pins];
     return expected.filter((path) => !mounts.has(path)).map((path) => `pod ${id} lacks the mount ${path}`);
   });
-  return [...(await Promise.all(pods)).flat(), ...missing, ...(await orphans(daemon, said, state))];
+  const sharing = wrongWithSharing(state);
+  return [...(await Promise.all(pods)).flat(), ...missing, ...sharing, ...(await orphans(daemon, said, state))];
 };
 
 /** Waits, bounded, until nothing is left to disagree about; fails with what is. */

@@ -6,7 +6,14 @@
  */
 import { startedAtNsOf } from '../../domain/model/container-state.ts';
 import type { Container, PodSandbox } from '../../domain/model/state.ts';
-import type { CgroupFigure, CgroupFigures, DeviceBytes, FileSystemFigures, InterfaceCounters } from '../stats/types.ts';
+import type {
+  CgroupFigure,
+  CgroupFigures,
+  DeviceCount,
+  DeviceOperation,
+  FileSystemFigures,
+  InterfaceCounters,
+} from '../stats/types.ts';
 import * as wire from '../../wire/cri/api.ts';
 
 /** Of every metric, in this order; those of its own follow. */
@@ -89,16 +96,36 @@ const ofFileSystem = (
   name,
   help,
   type: GAUGE,
-  labelKeys: [],
-  valuesOf: ({ fileSystem }) => [{ labels: [], value: fileSystem?.[key] ?? 0n }],
+  labelKeys: ['device'],
+  valuesOf: ({ fileSystem }) => [{ labels: [fileSystem?.device ?? ''], value: fileSystem?.[key] ?? 0n }],
 });
 
 /** A container that used no device has its layer's all the same. */
-const deviceBytesOf = ({ figures: { devices }, fileSystem }: ContainerFigures): readonly DeviceBytes[] => {
-  if (devices.length > 0 || fileSystem === undefined) return devices;
-  const { major, minor } = fileSystem;
-  return (['Read', 'Write'] as const).map((operation) => ({ major, minor, operation, bytes: 0n }));
+const countsOf = (
+  counts: readonly DeviceCount[],
+  fileSystem: FileSystemFigures | undefined,
+): readonly DeviceCount[] => {
+  if (counts.length > 0 || fileSystem === undefined) return counts;
+  const { major, minor, device } = fileSystem;
+  return (['Read', 'Write'] as const).map((operation) => ({ major, minor, device, operation, count: 0n }));
 };
+
+/** Of each block device. */
+const ofDevices = (
+  name: string,
+  help: string,
+  key: 'deviceBytes' | 'deviceTimes',
+  wanted: DeviceOperation,
+): Described<ContainerFigures> => ({
+  name,
+  help,
+  type: COUNTER,
+  labelKeys: ['device'],
+  valuesOf: ({ figures, fileSystem }) =>
+    countsOf(figures[key], fileSystem).flatMap(({ device, operation, count }) =>
+      operation === wanted ? [{ labels: [device], value: count }] : [],
+    ),
+});
 
 const wholeSeconds = (ns: bigint): bigint => ns / NS_PER_S;
 
@@ -164,25 +191,28 @@ const ofContainers: readonly Described<ContainerFigures>[] = [
     name: 'container_blkio_device_usage_total',
     help: 'Bytes read, written and discarded, of each block device.',
     type: COUNTER,
-    labelKeys: ['major', 'minor', 'operation'],
-    valuesOf: (source) =>
-      deviceBytesOf(source).map(({ major, minor, operation, bytes }) => ({
-        labels: [major, minor, operation],
-        value: bytes,
+    labelKeys: ['device', 'major', 'minor', 'operation'],
+    valuesOf: ({ figures: { deviceBytes }, fileSystem }) =>
+      countsOf(deviceBytes, fileSystem).map(({ device, major, minor, operation, count }) => ({
+        labels: [device, major, minor, operation],
+        value: count,
       })),
   },
-  figure('container_fs_reads_bytes_total', 'Bytes read from block devices.', COUNTER, 'readBytes'),
-  figure('container_fs_writes_bytes_total', 'Bytes written to block devices.', COUNTER, 'writtenBytes'),
-  figure('container_fs_reads_total', 'Reads from block devices.', COUNTER, 'reads'),
-  figure('container_fs_writes_total', 'Writes to block devices.', COUNTER, 'writes'),
+  ofDevices('container_fs_reads_bytes_total', 'Bytes read from block devices.', 'deviceBytes', 'Read'),
+  ofDevices('container_fs_writes_bytes_total', 'Bytes written to block devices.', 'deviceBytes', 'Write'),
+  ofDevices('container_fs_reads_total', 'Reads from block devices.', 'deviceTimes', 'Read'),
+  ofDevices('container_fs_writes_total', 'Writes to block devices.', 'deviceTimes', 'Write'),
   {
     name: 'container_fs_usage_bytes',
     help: 'Bytes of the writable layer; 0 before it is first counted.',
     type: GAUGE,
-    labelKeys: [],
-    valuesOf: ({ layer }) => [
-      layer === undefined ? { labels: [], value: 0n } : { labels: [], value: layer.usedBytes, atNs: layer.countedAtNs },
-    ],
+    labelKeys: ['device'],
+    valuesOf: ({ layer, fileSystem }) => {
+      const labels = [fileSystem?.device ?? ''];
+      return [
+        layer === undefined ? { labels, value: 0n } : { labels, value: layer.usedBytes, atNs: layer.countedAtNs },
+      ];
+    },
   },
   ofFileSystem('container_fs_limit_bytes', 'Size of the file system of writable layers.', 'limitBytes'),
   ofFileSystem('container_fs_inodes_total', 'Inodes of the file system of writable layers.', 'inodes'),

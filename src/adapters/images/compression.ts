@@ -5,7 +5,7 @@
 import { read } from 'node:fs';
 import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
-import { createZstdDecompress } from 'node:zlib';
+import { constants, createZstdDecompress } from 'node:zlib';
 import { FailureError } from '../../domain/model/errors.ts';
 import { createInflater } from '../../platform/linux/inflate.ts';
 
@@ -20,9 +20,17 @@ const ZSTD_MAGIC = 0xfd2fb528;
 const ZSTD_SKIPPABLE_MAGIC = 0x184d2a50;
 const ZSTD_SKIPPABLE_MASK = 0xfffffff0;
 const MAGIC_BYTES = 4;
+/** 512 MiB, as containerd takes them. */
+const ZSTD_WINDOW_LOG_MAX = 29;
 
 const broken = (what: string): FailureError =>
   new FailureError('ImageInvalid', `The compressed data is malformed: ${what}.`);
+
+const tooLittleMemory = (): FailureError =>
+  new FailureError(
+    'ImageInvalid',
+    'The compressed data needs more memory than limits.unpack_memory_max leaves, for a large zstd window: allow more, or compress it without --long.',
+  );
 
 /** What the reader of a zstd stream expects next: bytes it has to look at, or bytes that only pass. */
 type Expected =
@@ -103,12 +111,14 @@ async function* cutZstdFrames(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buf
 
 async function* zstdOf(read: ReadPacked): AsyncGenerator<Buffer> {
   const frames = Readable.from(cutZstdFrames(chunksOf(read)));
-  const decoder = createZstdDecompress({ chunkSize: CHUNK_BYTES });
+  const params = { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX };
+  const decoder = createZstdDecompress({ chunkSize: CHUNK_BYTES, params });
   frames.on('error', (error) => decoder.destroy(error));
   try {
     yield* frames.pipe(decoder) as AsyncIterable<Buffer>;
   } catch (error) {
     const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
+    if (code === 'ZSTD_error_memory_allocation') throw tooLittleMemory();
     if (code?.startsWith('Z_') || code?.startsWith('ZSTD_') || code === 'ERR_STREAM_PREMATURE_CLOSE') {
       throw broken((error as Error).message);
     }

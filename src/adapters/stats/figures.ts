@@ -9,7 +9,8 @@ import type { WithBuffer } from './buffer-pool.ts';
 import { numberOf, parseNumber, parsePressure } from './parse.ts';
 import { readStart } from './read-start.ts';
 import { processFigures } from './processes.ts';
-import type { CgroupFigures, DeviceBytes, DeviceOperation, FiguresWanted, StatsTarget } from './types.ts';
+import { deviceName } from './device-name.ts';
+import type { CgroupFigures, DeviceCount, DeviceOperation, FiguresWanted, StatsTarget } from './types.ts';
 
 type Cgroup = Pick<CgroupFacts, 'version' | 'controllers'>;
 
@@ -75,45 +76,44 @@ const minus = (value: bigint | undefined, other: bigint | undefined): bigint | u
 const limited = (limit: bigint | undefined): bigint | undefined =>
   limit === undefined || limit >= LIMIT_MAX ? undefined : limit;
 
-/** Lines of "8:0 Read 4096", all devices together. */
-const sumOfOperations = (text: string | undefined, operation: string): bigint | undefined =>
-  text === undefined
-    ? undefined
-    : [...text.matchAll(/^\d+:\d+ (\w+) (\d+)$/gm)].reduce(
-        (sum, [, name, count = '0']) => (name === operation ? sum + BigInt(count) : sum),
-        0n,
-      );
-
-/** Lines of "8:0 rbytes=4096 wbytes=0 …", all devices together. */
-const sumOfKeys = (text: string | undefined, key: string): bigint | undefined =>
-  text === undefined
-    ? undefined
-    : [...text.matchAll(new RegExp(`\\b${key}=(\\d+)`, 'g'))].reduce((sum, [, count = '0']) => sum + BigInt(count), 0n);
-
 /** Of the files' own words, those that have a meaning beyond one kernel version. */
-const OPERATIONS: Readonly<Record<string, DeviceOperation>> = {
-  Read: 'Read',
-  Write: 'Write',
-  Discard: 'Discard',
-  rbytes: 'Read',
-  wbytes: 'Write',
-  dbytes: 'Discard',
-};
+type Words = Readonly<Record<string, DeviceOperation>>;
+
+const WORDS_V1: Words = { Read: 'Read', Write: 'Write', Discard: 'Discard' };
+const BYTES_V2: Words = { rbytes: 'Read', wbytes: 'Write', dbytes: 'Discard' };
+const TIMES_V2: Words = { rios: 'Read', wios: 'Write', dios: 'Discard' };
+
+type Counted = Omit<DeviceCount, 'device'>;
 
 /** From "8:0 Read 4096" or "8:0 rbytes=4096 wbytes=0 …", a device each line. */
-const devicesIn = (text: string | undefined): readonly DeviceBytes[] =>
+const devicesIn = (text: string | undefined, words: Words): readonly Counted[] =>
   [...(text ?? '').matchAll(/^(\d+):(\d+) (.+)$/gm)].flatMap(([, major = '', minor = '', counts = '']) =>
-    [...counts.matchAll(/(\w+)[ =](\d+)/g)].flatMap(([, word = '', bytes = '0']) => {
-      const operation = OPERATIONS[word];
-      return operation === undefined ? [] : [{ major, minor, operation, bytes: BigInt(bytes) }];
+    [...counts.matchAll(/(\w+)[ =](\d+)/g)].flatMap(([, word = '', count = '0']) => {
+      const operation = words[word];
+      return operation === undefined ? [] : [{ major, minor, operation, count: BigInt(count) }];
     }),
   );
+
+const named = async (counted: readonly Counted[]): Promise<readonly DeviceCount[]> => {
+  const names = new Map<string, string>();
+  for (const device of counted) {
+    const numbers = `${device.major}:${device.minor}`;
+    if (!names.has(numbers)) names.set(numbers, await deviceName(device));
+  }
+  return counted.map((one) => ({ ...one, device: names.get(`${one.major}:${one.minor}`) ?? '' }));
+};
 
 /** Of very many, as many as are read of a file. */
 const linesIn = (text: string | undefined): bigint | undefined =>
   text === undefined ? undefined : BigInt(text.split('\n').length - 1);
 
-const figuresOfV1 = (texts: Texts): CgroupFigures => {
+/** Before its devices have names. */
+type Unnamed = Omit<CgroupFigures, 'deviceBytes' | 'deviceTimes'> & {
+  readonly deviceBytes: readonly Counted[];
+  readonly deviceTimes: readonly Counted[];
+};
+
+const figuresOfV1 = (texts: Texts): Unnamed => {
   const memory = texts['memory.stat'] ?? '';
   const cpu = texts['cpu.stat'] ?? '';
   const usage = parseNumber(texts['memory.usage_in_bytes'] ?? '');
@@ -149,11 +149,8 @@ const figuresOfV1 = (texts: Texts): CgroupFigures => {
     processes: linesIn(texts['cgroup.procs']),
     threads: parseNumber(texts['pids.current'] ?? ''),
     threadsMax: parseNumber(texts['pids.max'] ?? ''),
-    readBytes: sumOfOperations(texts['blkio.throttle.io_service_bytes_recursive'], 'Read'),
-    writtenBytes: sumOfOperations(texts['blkio.throttle.io_service_bytes_recursive'], 'Write'),
-    reads: sumOfOperations(texts['blkio.throttle.io_serviced_recursive'], 'Read'),
-    writes: sumOfOperations(texts['blkio.throttle.io_serviced_recursive'], 'Write'),
-    devices: devicesIn(texts['blkio.throttle.io_service_bytes_recursive']),
+    deviceBytes: devicesIn(texts['blkio.throttle.io_service_bytes_recursive'], WORDS_V1),
+    deviceTimes: devicesIn(texts['blkio.throttle.io_serviced_recursive'], WORDS_V1),
   };
 };
 
@@ -162,7 +159,7 @@ const pressureNs = (text: string | undefined, kind: 'Some' | 'Full'): bigint | u
   return total === undefined ? undefined : BigInt(total);
 };
 
-const figuresOfV2 = (texts: Texts): CgroupFigures => {
+const figuresOfV2 = (texts: Texts): Unnamed => {
   const memory = texts['memory.stat'] ?? '';
   const cpu = texts['cpu.stat'] ?? '';
   const usage = parseNumber(texts['memory.current'] ?? '');
@@ -197,11 +194,8 @@ const figuresOfV2 = (texts: Texts): CgroupFigures => {
     processes: linesIn(texts['cgroup.procs']),
     threads: parseNumber(texts['pids.current'] ?? ''),
     threadsMax: parseNumber(texts['pids.max'] ?? ''),
-    readBytes: sumOfKeys(texts['io.stat'], 'rbytes'),
-    writtenBytes: sumOfKeys(texts['io.stat'], 'wbytes'),
-    reads: sumOfKeys(texts['io.stat'], 'rios'),
-    writes: sumOfKeys(texts['io.stat'], 'wios'),
-    devices: devicesIn(texts['io.stat']),
+    deviceBytes: devicesIn(texts['io.stat'], BYTES_V2),
+    deviceTimes: devicesIn(texts['io.stat'], TIMES_V2),
     cpuWaitingNs: pressureNs(texts['cpu.pressure'], 'Some'),
     cpuStalledNs: pressureNs(texts['cpu.pressure'], 'Full'),
     memoryWaitingNs: pressureNs(texts['memory.pressure'], 'Some'),
@@ -242,7 +236,9 @@ export const readFigures = async (
       if (text !== undefined) texts[name] = text;
     }
     if (Object.keys(texts).length === 0) return null;
-    const figures = cgroup.version === 1 ? figuresOfV1(texts) : figuresOfV2(texts);
+    const unnamed = cgroup.version === 1 ? figuresOfV1(texts) : figuresOfV2(texts);
+    const [deviceBytes, deviceTimes] = [await named(unnamed.deviceBytes), await named(unnamed.deviceTimes)];
+    const figures = { ...unnamed, deviceBytes, deviceTimes };
     return wanted === 'cgroup' ? figures : { ...figures, ...(await processFigures(texts['cgroup.procs'], buffer)) };
   });
 };

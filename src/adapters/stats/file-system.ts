@@ -1,9 +1,10 @@
 /** The file system that writable layers are on: how much it holds, and the device that it is on. */
 import { stat, statfs } from 'node:fs/promises';
-import type { FileSystemFigures } from './types.ts';
+import { deviceName } from './device-name.ts';
+import type { DeviceNumbers, FileSystemFigures } from './types.ts';
 
 /** As glibc puts a device number together (makedev(3)). */
-const numbersOf = (device: bigint): Pick<FileSystemFigures, 'major' | 'minor'> => ({
+const numbersOf = (device: bigint): DeviceNumbers => ({
   major: String(((device >> 8n) & 0xfffn) | ((device >> 32n) & ~0xfffn)),
   minor: String((device & 0xffn) | ((device >> 12n) & ~0xffn & 0xffffffffn)),
 });
@@ -13,5 +14,12 @@ export const readFileSystem = async (path: string): Promise<FileSystemFigures> =
     statfs(path, { bigint: true }),
     stat(path, { bigint: true }),
   ]);
-  return { ...numbersOf(dev), limitBytes: blocks * bsize, inodes: files, inodesFree: ffree };
+  const numbers = numbersOf(dev);
+  return {
+    ...numbers,
+    device: await deviceName(numbers),
+    limitBytes: blocks * bsize,
+    inodes: files,
+    inodesFree: ffree,
+  };
 };

@@ -113,10 +113,6 @@ export type CgroupFigure =
   | 'fileDescriptors'
   | 'sockets'
   | 'openFilesMax'
-  | 'readBytes'
-  | 'writtenBytes'
-  | 'reads'
-  | 'writes'
   | 'cpuWaitingNs'
   | 'cpuStalledNs'
   | 'memoryWaitingNs'
@@ -126,8 +122,9 @@ export type CgroupFigure =
 
 /** Memory in bytes. Without a limit, or without the account, a figure is not there. */
 export type CgroupFigures = { readonly [figure in CgroupFigure]?: bigint | undefined } & {
-  /** Of each block device that was used. */
-  readonly devices: readonly DeviceBytes[];
+  /** Bytes, of each block device that was used, and how often it was. */
+  readonly deviceBytes: readonly DeviceCount[];
+  readonly deviceTimes: readonly DeviceCount[];
 };
 
 /** A block device by its numbers, as the kernel names it in cgroup files. */
@@ -136,15 +133,20 @@ export interface DeviceNumbers {
   readonly minor: string;
 }
 
-export interface DeviceBytes extends DeviceNumbers {
+export interface Device extends DeviceNumbers {
+  /** "/dev/sda"; the numbers where it has no name. */
+  readonly device: string;
+}
+
+export interface DeviceCount extends Device {
   readonly operation: DeviceOperation;
-  readonly bytes: bigint;
+  readonly count: bigint;
 }
 
 export type DeviceOperation = 'Read' | 'Write' | 'Discard';
 
 /** Of the file system that writable layers are on, which all of them share. */
-export interface FileSystemFigures extends DeviceNumbers {
+export interface FileSystemFigures extends Device {
   readonly limitBytes: bigint;
   readonly inodes: bigint;
   readonly inodesFree: bigint;

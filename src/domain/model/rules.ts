@@ -27,7 +27,8 @@
  *      theirs with a class of RDT where there is no resctrl; a change of memory alone takes swap along; less memory and
  *      swap together than memory alone is refused at creation; devices that a pod with users of its own has by other names
  *      than the node are mounts; who waits for a pod hears that it was stopped meanwhile; while the journal is doubted,
- *      creations of an earlier life go on when they are asked for again, and not otherwise
+ *      creations of an earlier life go on when they are asked for again, and not otherwise, and what was to be removed
+ *      before it was made is removed, as is what was being undone of a pod that is to be removed
  */
 import type { NodeState } from './state.ts';
 

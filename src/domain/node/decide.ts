@@ -7,7 +7,7 @@
 import { containerStream, imageStream, NODE_STREAM, type RequestOf, sandboxStream } from '../model/records.ts';
 import { holderOf } from '../pod-sandbox/sandboxer.ts';
 import { containerExitOf, isCreated } from '../model/container-state.ts';
-import type { Container, OpenCall, PodSandbox } from '../model/state.ts';
+import type { Container, NodeState, OpenCall, PodSandbox } from '../model/state.ts';
 import { letCreationsWait } from '../deciding/awaited-plugins.ts';
 import { decidingFor } from '../deciding/turn-failed.ts';
 import { complete, emit, OK, request, type Turn, wake } from '../deciding/turn.ts';
@@ -25,12 +25,12 @@ export function daemonStarted(turn: Turn, leftAlone: ReadonlySet<string>): void 
   const isHeld = isDoubted(state);
   for (const sandbox of [...state.sandboxes.values()]) {
     const stream = sandboxStream(sandbox.id);
-    if (leftAlone.has(stream) || (isHeld && isHalfMade(sandbox))) continue;
+    if (leftAlone.has(stream) || (isHeld && isHalfMade(state, sandbox))) continue;
     decidingFor(stream, () => resumeSandbox(turn, sandbox));
   }
   for (const container of [...state.containers.values()]) {
     const stream = containerStream(container.id);
-    if (leftAlone.has(stream) || (isHeld && isHalfMadeContainer(container))) continue;
+    if (leftAlone.has(stream) || (isHeld && isHalfMadeContainer(state, container))) continue;
     decidingFor(stream, () => resumeContainer(turn, container));
   }
   letCreationsWait(turn);
@@ -58,16 +58,23 @@ export function acknowledgeJournal(turn: Turn, call: OpenCall): void {
   emit(turn, NODE_STREAM, { type: 'journal.acknowledged', body: {} });
   complete(turn, call, OK);
   for (const sandbox of [...state.sandboxes.values()])
-    if (isHalfMade(sandbox)) resumeSandbox(turn, sandbox);
+    if (isHalfMade(state, sandbox)) resumeSandbox(turn, sandbox);
     else waitForClaimOfPod(turn, sandbox);
   for (const container of [...state.containers.values()])
-    if (isHalfMadeContainer(container)) resumeContainer(turn, container);
+    if (isHalfMadeContainer(state, container)) resumeContainer(turn, container);
     else waitForClaimOfContainer(turn, container);
   wakeImages(turn);
 }
 
-const isHalfMade = ({ phase, goal }: PodSandbox): boolean => phase === 'creating' || goal === 'undo';
-const isHalfMadeContainer = (container: Container): boolean => !isCreated(container) || container.goal === 'undo';
+const isHalfMade = (state: NodeState, { phase, goal }: PodSandbox): boolean =>
+  goal === 'undo' || (phase === 'creating' && mayBeLeft(state, goal));
+
+const isHalfMadeContainer = (state: NodeState, container: Container): boolean =>
+  container.goal === 'undo' || (!isCreated(container) && mayBeLeft(state, container.goal));
+
+/** What somebody has asked to be stopped or removed goes on, however far it was made. */
+const mayBeLeft = (state: NodeState, goal: PodSandbox['goal'] | Container['goal']): boolean =>
+  goal === 'run' || rulesOf(state) < 11;
 
 /** Those of which something is owed: their removal, or that they are on the disk. */
 function wakeImages(turn: Turn): void {

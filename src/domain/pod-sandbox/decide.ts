@@ -7,9 +7,10 @@ import { levelOf, ownLevelOf, podLabels } from '../oci/selinux.ts';
 import { hasOwnUsers } from '../oci/user-namespace.ts';
 import { validatePodSandboxConfig } from '../oci/validate.ts';
 import { containersOf, type NodeState, type OpenCall, type PodSandbox } from '../model/state.ts';
-import { complete, emit, join, OK, type Turn } from '../deciding/turn.ts';
+import { complete, emit, join, OK, type Turn, wake } from '../deciding/turn.ts';
 import type { PodSandboxConfig } from '../model/cri.ts';
 import type { Failure } from '../model/errors.ts';
+import { leavesCreationsAlone } from '../model/journal-doubt.ts';
 import { type RuntimeHandler, startsMachines } from '../model/runtime-handler.ts';
 import { refused, succeeded } from '../model/result.ts';
 import { findImage } from '../image/names.ts';
@@ -179,6 +180,7 @@ export function removePodSandbox(turn: Turn, call: OpenCall, { podSandboxId }: R
   if (sandbox.goal === 'run' || sandbox.goal === 'stop')
     emit(turn, sandboxStream(sandbox.id), { type: 'sandbox.removing', body: {} });
   retryWhatIsOwed(turn, podSandboxId);
+  takeUpUndoing(turn, podSandboxId);
   advancePodSandbox(turn, podSandboxId);
 }
 
@@ -186,4 +188,15 @@ function retryWhatIsOwed(turn: Turn, podSandboxId: string): void {
   const sandbox = turn.state.sandboxes.get(podSandboxId);
   if (sandbox !== undefined && sandbox.owedFailure !== null)
     emit(turn, sandboxStream(podSandboxId), { type: 'undo.retried', body: {} });
+}
+
+/** What was being undone is left alone while the journal is doubted, until its pod is to be removed, which waits for it. */
+function takeUpUndoing(turn: Turn, podSandboxId: string): void {
+  if (!leavesCreationsAlone(turn.state)) return;
+  for (const { id, goal, owedFailure } of containersOf(turn.state, podSandboxId)) {
+    if (goal !== 'undo') continue;
+    const stream = containerStream(id);
+    if (owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
+    wake(turn, stream);
+  }
 }

@@ -213,6 +213,23 @@ describe('registry hosts', () => {
     const beside = { 'a.cert': one.cert, 'a.key': other.key };
     const directory = await configured(t, filesIn('r.example', beside));
     assert.match((await failureOf(findEndpoints([directory], 'r.example'))).message, /a\.key is not that of/);
+    const alone = await configured(t, filesIn('r.example', { 'a.cert': one.cert }));
+    const { message } = await failureOf(findEndpoints([alone], 'r.example'));
+    assert.match(message, /a\.cert holds no private key in PEM .*; it is looked for in a\.key beside it, too\.$/);
+  });
+
+  it("reads Docker's directories as containerd does: keys within certificates, beside directories and an empty file", async (t) => {
+    const { cert, key } = await certificateTexts(t);
+    const directory = await configured(t, {
+      'r.example/hosts.toml': '',
+      'r.example/ca.crt': cert,
+      'r.example/me.cert': `${cert}${key}`,
+      'r.example/old.crt/a.pem': 'x',
+      'r.example/lonely.key': key,
+    });
+    const [only] = await findEndpoints([directory], 'r.example');
+    const both = `${cert}${key}`;
+    assert.deepEqual(only?.tls, { ca: [cert], clientPairs: [{ cert: both, key: both }], skipVerify: false });
   });
 
   it('says which file is wrong and why', async (t) => {

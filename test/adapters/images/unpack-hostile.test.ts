@@ -1,11 +1,12 @@
 /** Unpacking layers that were made to do harm: they do none, and what can't be right is refused. Needs root. */
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readdir, readFile, readlink, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { gzipSync } from 'node:zlib';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { chainIdsOf } from '../../../src/adapters/images/chain-ids.ts';
 import { blobPath, layerDir } from '../../../src/adapters/images/layout.ts';
 import type { ImageLimits } from '../../../src/adapters/images/types.ts';
@@ -149,6 +150,7 @@ describe('C17: hostile layers', { timeout: 60_000 }, () => {
       notThere,
     );
     await refused([{ path: '.wh.w' }, { path: 'x', flag: '1', linkPath: 'w' }], notThere);
+    await refused([{ path: 'd/x' }, { path: 'd', flag: '1', linkPath: 'd/x' }], notThere);
     await refused([{ path: '.wh.w' }, { path: 'x', flag: '1', linkPath: '.wh.w' }], notThere);
     const layer = await unpacked([
       { path: 'link', flag: '2', linkPath: canary },
@@ -167,11 +169,10 @@ describe('C17: hostile layers', { timeout: 60_000 }, () => {
     assert.ok((await lstat(join(layer, 'fifo'))).isFIFO());
   });
 
-  it('refuses loops, files used as directories and directories that become something else', async () => {
+  it('refuses loops, files used as directories and a root that is none', async () => {
     const loop = [{ path: 'a', flag: '2', linkPath: 'b' }, { path: 'b', flag: '2', linkPath: 'a' }, { path: 'a/x' }];
     await refused(loop, /too many symbolic links/);
     await refused([{ path: 'f' }, { path: 'f/x' }], /used as a directory and is none/);
-    await refused([{ path: 'd/x' }, { path: 'd', data: 'x' }], /first a directory with files in it/);
     await refused([{ path: './', flag: '2', linkPath: '/etc' }], /root is not a directory/);
     await refused([{ path: `${'n'.repeat(256)}/x`, pax: { path: `${'n'.repeat(256)}/x` } }], /no file can be called/);
     await refused([{ path: 'l', flag: '2' }], /is empty/);
@@ -203,6 +204,13 @@ describe('C17: hostile layers', { timeout: 60_000 }, () => {
       await refused(many, /longer to unpack than is allowed/, { unpackTimeoutMs });
     const failure = await refused(many, /too full/, { reservedBytes: Number.MAX_SAFE_INTEGER });
     assert.equal(failure.reason, 'DiskFull');
+  });
+
+  it('has enough memory with the least that the configuration may leave it', async () => {
+    const least = await startWorkshop(owner, { unpackMemoryBytesMax: 768 * 1024 ** 2 });
+    const plain = tar([{ path: 'f', data: randomBytes(20_000_000) }]);
+    for (const [index, blob] of [gzipSync(plain), zstdCompressSync(plain)].entries())
+      assert.equal((await least.unpack(tar([{ path: `base-${index}` }]), { blob, tar: plain })).length, 2);
   });
 
   it('tells attributes that the file system has no room for from a full disk', async () => {

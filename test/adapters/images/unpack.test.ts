@@ -3,13 +3,14 @@ import assert from 'node:assert/strict';
 import { lstat, mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
-import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { constants, createZstdCompress, gzipSync, zstdCompressSync } from 'node:zlib';
 import { chainIdsOf } from '../../../src/adapters/images/chain-ids.ts';
 import { listXattrs, readXattr, writeXattr } from '../../../src/platform/linux/syscalls.ts';
 import { cleanupAfterAll } from '../../support/cleanup.ts';
 import { sha256 } from '../../support/images/build.ts';
 import { tar } from '../../support/images/tar.ts';
 import { startWorkshop, type Workshop } from '../../support/images/unpacking.ts';
+import { withReason } from '../../support/failures.ts';
 import { runOk } from '../../support/process.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
@@ -91,6 +92,25 @@ describe('C17: unpacking in a locked-up child', { timeout: 60_000 }, () => {
     });
   }
 
+  it('makes files with holes of all forms that GNU tar has for them', async (t) => {
+    const holes = join(await tempDir(t), 'holes');
+    await mkdir(holes);
+    const script = `
+truncate -s 100M hole; : > empty; truncate -s 5000 tail; printf start | dd of=tail conv=notrunc status=none
+for i in $(seq 0 3 900); do printf "part $i" | dd of=parts bs=65536 seek=$i conv=notrunc status=none; done
+n=$(printf 'n%.0s' $(seq 1 120)); cp --sparse=always parts "$n"; head -c 100000 /dev/urandom > dense`;
+    await runOk(['sh', '-ec', script], { cwd: holes });
+    const forms = ['gnu', 'posix --sparse-version=0.0', 'posix --sparse-version=0.1', 'posix --sparse-version=1.0'];
+    for (const form of forms) {
+      const archive = join(await tempDir(t), 'layer.tar');
+      await runOk(['tar', '-C', holes, ...`--format=${form}`.split(' '), '--sparse', '-cf', archive, '.']);
+      const [layer = ''] = await workshop.unpack(await readFile(archive));
+      await runOk(['diff', '-r', holes, layer]);
+      assert.equal((await lstat(join(layer, 'hole'))).blocks, 0, form);
+      assert.ok((await lstat(join(layer, 'parts'))).blocks * 512 < 5_000_000, form);
+    }
+  });
+
   it('unpacks gzip and zstd, of one part or several, to the same', async () => {
     const plain = tar([{ path: 'f', data: 'x'.repeat(200_000) }]);
     const half = Math.floor(plain.length / 2);
@@ -106,6 +126,33 @@ describe('C17: unpacking in a locked-up child', { timeout: 60_000 }, () => {
       const [, top] = await workshop.unpack(base, { blob, tar: plain });
       assert.equal((await readFile(join(top ?? '', 'f'))).length, 200_000);
     }
+  });
+
+  it('unpacks zstd of windows up to 512 MiB, as containerd does', async () => {
+    const plain = tar([{ path: 'f', data: 'x'.repeat(200_000) }]);
+    const packed = async (windowLog: number): Promise<Buffer> => {
+      const encoder = createZstdCompress({ params: { [constants.ZSTD_c_windowLog]: windowLog } });
+      // Of a stream whose length is not known the window is as large as it is said to be.
+      encoder.write(plain.subarray(0, 1024));
+      encoder.end(plain.subarray(1024));
+      return Buffer.concat(await Array.fromAsync(encoder as AsyncIterable<Buffer>));
+    };
+    const roomy = await startWorkshop(owner, { unpackMemoryBytesMax: 2 * 1024 ** 3 });
+    for (const [place, windowLog] of [
+      [workshop, 28],
+      [roomy, 29],
+    ] as const) {
+      const [layer = ''] = await place.unpack({ blob: await packed(windowLog), tar: plain });
+      assert.equal((await readFile(join(layer, 'f'))).length, 200_000);
+    }
+    const base = tar([{ path: 'base' }]);
+    const refused = async (place: Workshop, windowLog: number, message: RegExp): Promise<void> =>
+      await assert.rejects(
+        place.unpack(base, { blob: await packed(windowLog), tar: plain }),
+        withReason('ImageInvalid', message),
+      );
+    await refused(workshop, 29, /unpack_memory_max/);
+    await refused(roomy, 30, /too much memory/);
   });
 
   it('turns whiteouts and opaque directories into overlayfs’ own', async () => {
@@ -238,6 +285,42 @@ describe('C17: unpacking in a locked-up child', { timeout: 60_000 }, () => {
     release();
     assert.equal((await unpacker.takeAway(chainIds))?.length, 2);
     for (const path of directories) await assert.rejects(lstat(path), { code: 'ENOENT' });
+  });
+
+  it('takes a file for the directory with all in it that the layer had under its name before', async () => {
+    const deep = 'd/'.repeat(2_000);
+    const [layer = ''] = await workshop.unpack(
+      tar([
+        { path: 'd/', flag: '5', mode: 0o700 },
+        { path: 'd/\xff\xfe/', flag: '5', mode: 0 },
+        { path: 'd/\xff\xfe/f', data: 'x' },
+        { path: 'd/.wh.w' },
+        { path: 'd/out', flag: '2', linkPath: '/kept' },
+        { path: 'd/implied/.wh..wh..opq' },
+        { path: 'x', pax: { path: `${deep}f` } },
+        { path: 'kept/', flag: '5' },
+        { path: 'kept/f', data: 'kept' },
+        { path: 'kept/hard', flag: '1', linkPath: 'd/\xff\xfe/f' },
+        { path: 'way', flag: '2', linkPath: 'd' },
+        { path: 'way/f', data: 'x' },
+        { path: 'd', data: 'file' },
+        { path: 'e/inner', data: 'x' },
+        { path: 'e', flag: '2', linkPath: 'kept' },
+        { path: 'e/more', data: 'through' },
+        { path: 'f/inner', data: 'x' },
+        { path: 'f', data: 'x' },
+        { path: 'f/', flag: '5', mode: 0o750 },
+        { path: 'f/again', data: 'again' },
+      ]),
+    );
+    assert.equal(await readFile(join(layer, 'd'), 'utf8'), 'file');
+    assert.equal(await readFile(join(layer, 'kept/f'), 'utf8'), 'kept');
+    assert.equal(await readFile(join(layer, 'kept/hard'), 'utf8'), 'x');
+    assert.equal(await readlink(join(layer, 'e')), 'kept');
+    assert.equal(await readFile(join(layer, 'kept/more'), 'utf8'), 'through');
+    assert.deepEqual(await readdir(join(layer, 'f')), ['again']);
+    assert.equal((await lstat(join(layer, 'f'))).mode & 0o7777, 0o750);
+    assert.deepEqual((await readdir(layer)).toSorted(), ['d', 'e', 'f', 'kept', 'way']);
   });
 
   it('takes the last of several members of one name', async () => {

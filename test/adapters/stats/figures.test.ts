@@ -1,6 +1,6 @@
 /** Figures for metrics, from cgroup trees as kernels of both versions write them, and interface counters. */
 import assert from 'node:assert/strict';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import fc from 'fast-check';
@@ -59,15 +59,14 @@ describe('figures of a cgroup', () => {
     assert.deepEqual([memoryFailures, oomKills, memoryRss, figures.memoryKernel], [3n, 1n, 500n, 40n]);
     const { memoryActiveFile, memoryInactiveFile, memoryReservation } = figures;
     assert.deepEqual([memoryActiveFile, memoryInactiveFile, memoryReservation], [90n, 100n, 700n]);
-    assert.deepEqual([figures.readBytes, figures.writtenBytes, figures.reads, figures.writes], [15n, 20n, 2n, 2n]);
-    assert.deepEqual(
-      figures.devices.map(({ major, minor, operation, bytes }) => [`${major}:${minor}`, operation, bytes]),
-      ['8:0', '8:16'].flatMap((device, index) => [
-        [device, 'Read', index === 0 ? 10n : 5n],
-        [device, 'Write', index === 0 ? 20n : 0n],
-        [device, 'Discard', 0n],
-      ]),
-    );
+    const told = (counts: typeof figures.deviceBytes) =>
+      counts.map(({ major, minor, operation, count }) => `${major}:${minor} ${operation} ${count}`);
+    const words = (counts: readonly number[]): string[] =>
+      ['8:0', '8:16'].flatMap((device, index) =>
+        ['Read', 'Write', 'Discard'].map((operation, at) => `${device} ${operation} ${counts[3 * index + at]}`),
+      );
+    assert.deepEqual(told(figures.deviceBytes), words([10, 20, 0, 5, 0, 0]));
+    assert.deepEqual(told(figures.deviceTimes), words([1, 2, 0, 1, 0, 0]));
     assert.deepEqual([figures.processes, figures.threads, figures.threadsMax], [3n, 12n, undefined]);
     assert.deepEqual(
       [figures.cpuWaitingNs, figures.cpuStalledNs, figures.ioWaitingNs],
@@ -98,7 +97,8 @@ describe('figures of a cgroup', () => {
         'total_pgfault 70',
         '',
       ].join('\n'),
-      'blkio.throttle.io_service_bytes_recursive': '8:0 Read 10\n8:0 Write 20\n8:0 Total 30\n8:16 Read 5\nTotal 35\n',
+      'blkio.throttle.io_service_bytes_recursive':
+        '7777:0 Read 10\n7777:0 Write 20\n7777:0 Total 30\n7777:16 Read 5\nTotal 35\n',
       'pids.current': '12\n',
     });
     const controllers = { cpu: root, cpuacct: root, memory: root, pids: root, blkio: root };
@@ -109,13 +109,14 @@ describe('figures of a cgroup', () => {
     assert.deepEqual([cfsThrottledNs, cpuShares, cpuQuotaUs], [8000n, 512n, undefined]);
     const { memoryWorkingSet, memoryLimit, memorySwapLimit, memoryCache, oomKills } = figures;
     assert.deepEqual([memoryWorkingSet, memoryLimit, memorySwapLimit], [900n, 4096n, undefined]);
-    assert.deepEqual([memoryCache, oomKills, figures.readBytes, figures.writtenBytes], [300n, 1n, 15n, 20n]);
+    assert.deepEqual([memoryCache, oomKills], [300n, 1n]);
     const { memoryActiveFile, memoryInactiveFile, memoryReservation } = figures;
     assert.deepEqual([memoryActiveFile, memoryInactiveFile, memoryReservation], [90n, 100n, undefined]);
-    assert.deepEqual(figures.devices, [
-      { major: '8', minor: '0', operation: 'Read', bytes: 10n },
-      { major: '8', minor: '0', operation: 'Write', bytes: 20n },
-      { major: '8', minor: '16', operation: 'Read', bytes: 5n },
+    // A device that is not there, or has no name, is called by its numbers.
+    assert.deepEqual(figures.deviceBytes, [
+      { major: '7777', minor: '0', device: '7777:0', operation: 'Read', count: 10n },
+      { major: '7777', minor: '0', device: '7777:0', operation: 'Write', count: 20n },
+      { major: '7777', minor: '16', device: '7777:16', operation: 'Read', count: 5n },
     ]);
   });
 
@@ -160,9 +161,9 @@ describe('figures of a cgroup', () => {
     const devices = Array.from({ length: 600 }, line);
     const root = await tree(t, { 'io.stat': devices.join('') });
     const figures = await readFigures({ version: 2, controllers: { io: root } }, target, 'cgroup', withBuffer);
-    const { readBytes = 0n, reads = 0n } = figures ?? {};
-    assert.ok(reads > 300n);
-    assert.equal(readBytes, (reads / 3n) * 1_000_000_000n);
+    const reads = (figures?.deviceBytes ?? []).filter(({ operation }) => operation === 'Read');
+    assert.ok(reads.length > 100);
+    assert.ok(reads.every(({ count }) => count === 1_000_000_000n));
   });
 
   it('are none of one that is gone, or that cannot be known', async (t) => {
@@ -176,9 +177,13 @@ describe('figures of a cgroup', () => {
 describe('the file system of a directory', () => {
   it('is told with its device as the kernel writes it in cgroup files', async (t) => {
     const dir = await tempDir(t);
-    const { major, minor, limitBytes, inodes, inodesFree } = await readFileSystem(dir);
+    const { major, minor, device, limitBytes, inodes, inodesFree } = await readFileSystem(dir);
     const mounted = (await runOk(['findmnt', '--noheadings', '--output', 'MAJ:MIN', '--target', dir])).trim();
     assert.equal(`${major}:${minor}`, mounted);
+    const names = await readdir('/sys/class/block');
+    const numbers = await Promise.all(names.map((name) => readFile(`/sys/class/block/${name}/dev`, 'utf8')));
+    const name = names.find((_, index) => numbers[index]?.trim() === mounted);
+    assert.equal(device, name === undefined ? mounted : `/dev/${name}`);
     assert.ok(limitBytes > 1_000_000n && inodes >= inodesFree && inodesFree > 0n);
   });
 });

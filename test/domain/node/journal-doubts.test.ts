@@ -12,6 +12,7 @@ import {
   podConfig,
   pulledImage,
   readyPod,
+  removePod,
   restart,
   runPod,
   runPodWithPause,
@@ -27,6 +28,40 @@ describe('a creation that a doubted journal left alone', () => {
       .when(restart(), allSucceeds)
       .follows({ asks: ['ReconnectShim'], answers: ['CreateContainer Interrupted'] });
     given(runPodWithPause, journalIsDoubted, restart()).when(pauseExits).follows({});
+  });
+
+  it('goes on with its removal, where somebody asked for that before: its pod could not be removed else', () => {
+    given(pulledImage, readyPod, createContainer(), removePod, journalIsDoubted)
+      .when(restart())
+      .follows({
+        asks: ['DetachNetwork', 'StopShim', 'CleanContainer'],
+        answers: ['CreateContainer Interrupted', 'RemovePodSandbox Interrupted'],
+      });
+    given(runPod(), removePod, journalIsDoubted)
+      .when(restart(), allSucceeds)
+      .follows({
+        records: ['sandbox.stopped', 'sandbox.removed'],
+        asks: ['DetachNetwork', 'UnpinNamespaces', 'CleanPodSandbox'],
+        answers: ['RunPodSandbox Interrupted', 'RemovePodSandbox Interrupted'],
+      });
+  });
+
+  it('goes on being undone once its pod is to be removed, which waits for it', () => {
+    const undone = [
+      pulledImage,
+      readyPod,
+      createContainer(),
+      restart(),
+      journalIsDoubted,
+      restart({ rebooted: true }),
+    ] as const;
+    given(...undone)
+      .when(removePod, allSucceeds)
+      .follows({
+        records: ['sandbox.removing', 'container.removed', 'sandbox.stopped', 'sandbox.removed'],
+        asks: ['DetachNetwork', 'StopShim', 'CleanContainer', 'UnpinNamespaces', 'CleanPodSandbox'],
+        answers: ['RemovePodSandbox OK'],
+      });
   });
 
   it('is taken up when somebody knows of the journal', () => {

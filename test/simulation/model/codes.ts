@@ -89,6 +89,8 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   UpdateRuntimeConfig: [],
   SetLogLevel: [],
   AcknowledgeJournal: ['WrongState'],
+  ReloadConfig: ['InvalidField'],
+  ClearStrays: [],
 };
 
 export const mayFailWith = (method: string, reason: string): boolean =>

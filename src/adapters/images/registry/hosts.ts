@@ -83,9 +83,10 @@ const readPair = async (
   from: string,
   certPath: string,
   keyPath: string,
+  otherwise = 'where they are two files, write client = [["cert.pem", "key.pem"]]',
 ): Promise<TlsMaterial['clientPairs'][number]> => {
   const [cert, key] = [await readBounded(certPath), await readBounded(keyPath)];
-  const problem = clientPairProblem({ path: certPath, text: cert }, { path: keyPath, text: key });
+  const problem = clientPairProblem({ path: certPath, text: cert }, { path: keyPath, text: key }, otherwise);
   if (problem !== null) throw badConfig(from, problem);
   return { cert, key };
 };
@@ -174,16 +175,20 @@ const readHostsFile = async (file: ConfigFile, text: string, registryHost: strin
   return [...mirrors, await last];
 };
 
-/** Docker's form: *.crt are authorities, *.cert with *.key client certificates. */
+/** Docker's form: *.crt are authorities, *.cert with *.key client certificates. As containerd has it, a *.cert without *.key is both. */
 const readCertificates = async (directory: string): Promise<TlsMaterial> => {
-  const names = (await readdir(directory)).toSorted();
+  const entries = await readdir(directory, { withFileTypes: true });
+  const names = entries.flatMap((entry) => (entry.isDirectory() ? [] : entry.name)).toSorted();
   const path = (name: string): string => join(directory, name);
   const authorities = names.filter((name) => name.endsWith('.crt'));
   const ca = await oneByOne(authorities, (name) => readAuthority(directory, path(name)));
   const certs = names.filter((name) => name.endsWith('.cert'));
-  const clientPairs = await oneByOne(certs, (name) =>
-    readPair(directory, path(name), path(name.replace(/cert$/, 'key'))),
-  );
+  const clientPairs = await oneByOne(certs, (name) => {
+    const keyName = name.replace(/cert$/, 'key');
+    return names.includes(keyName)
+      ? readPair(directory, path(name), path(keyName))
+      : readPair(directory, path(name), path(name), `it is looked for in ${keyName} beside it, too`);
+  });
   return ca.length + clientPairs.length === 0 ? noTls : { ca, clientPairs, skipVerify: false };
 };
 
@@ -215,7 +220,7 @@ export const readRegistryDirectory = async (directory: string, registryHost: str
   const path = join(directory, HOSTS_FILE);
   try {
     const text = await readIfThere(path);
-    if (text !== null) return await readHostsFile({ path, directory }, text, registryHost);
+    if (text) return await readHostsFile({ path, directory }, text, registryHost);
     return [upstream(registryHost, await readCertificates(directory))];
   } catch (error) {
     if (error instanceof FailureError) throw error;

@@ -30,13 +30,16 @@ const keyIn = ({ text }: PemFile): KeyObject | string => {
 export const authorityProblem = (file: PemFile): string | null =>
   certificateIn(file) === null ? `${file.path} holds no certificate in PEM` : null;
 
-/** What keeps two files, or one that is both, from being a client's certificate and its key; null when nothing does. */
-export const clientPairProblem = (cert: PemFile, key: PemFile): string | null => {
+/**
+ * What keeps two files, or one that is both, from being a client's certificate and its key; null when nothing does.
+ * `otherwise` says where else the key of a file that is no such one may be.
+ */
+export const clientPairProblem = (cert: PemFile, key: PemFile, otherwise: string): string | null => {
   const certificate = certificateIn(cert);
   if (certificate === null) return `${cert.path} holds no certificate in PEM`;
   const privateKey = keyIn(key);
   if (typeof privateKey === 'string') {
-    const remedy = cert.path === key.path ? '; where they are two files, write client = [["cert.pem", "key.pem"]]' : '';
+    const remedy = cert.path === key.path ? `; ${otherwise}` : '';
     return `${key.path} holds no private key in PEM that can be read (${privateKey})${remedy}`;
   }
   if (certificate.checkPrivateKey(privateKey)) return null;

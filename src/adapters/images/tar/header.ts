@@ -33,6 +33,10 @@ export interface TarHeader {
   readonly mtime: TarTime;
   readonly major: number;
   readonly minor: number;
+  /** In GNU tar's oldest form of files with holes. */
+  readonly sparse?: SparseFile;
+  /** More of its map follows, in blocks of their own. */
+  readonly hasMoreMap: boolean;
 }
 
 /** What a PAX header says of the member after it; absent fields leave the member's own header in force. */
@@ -44,17 +48,24 @@ export interface PaxOverrides {
   readonly sizeBytes?: number;
   readonly mtime?: TarTime;
   readonly xattrs: ReadonlyMap<string, Buffer>;
-  /** The member's data is that of a file with holes, in GNU tar's form 1.0 (sparse.ts). */
+  /** The member's data is that of a file with holes, in one of GNU tar's three later forms (sparse.ts). */
   readonly sparse?: SparseFile;
+}
+
+/** A part of a file with holes. */
+export interface SparsePart {
+  readonly offset: number;
+  readonly sizeBytes: number;
 }
 
 /** A file with holes, as it is once it is unpacked. */
 export interface SparseFile {
-  readonly path: string;
   readonly sizeBytes: number;
+  /** null: the member's data begins with them. */
+  readonly parts: readonly SparsePart[] | null;
 }
 
-/** Layers of images have none: tools disagree about them. */
+/** Archives that nobody makes so may have none. */
 export const sparseRefused = (): FailureError =>
   invalidArchive('it has a sparse file, a form that is not supported: pack it without --sparse');
 
@@ -76,6 +87,7 @@ const typeOfFlag: Readonly<Record<string, TarHeader['type']>> = {
   '5': 'directory',
   '6': 'fifo',
   '7': 'file',
+  S: 'file',
   x: 'paxHeader',
   g: 'globalPaxHeader',
   L: 'gnuLongName',
@@ -157,11 +169,34 @@ const prefixOf = (header: Uint8Array): string => {
   return textUpToNul(header, 345, isStar ? 476 : 500);
 };
 
+const SPARSE_ENTRY_BYTES = 24;
+
+/** GNU tar's oldest form of a map: as many entries as there are, each an offset and a length, and whether more follow. */
+const partsIn = (block: Uint8Array, from: number, entries: number, what = 'map of a sparse file'): SparsePart[] => {
+  const parts: SparsePart[] = [];
+  for (let at = from; at < from + entries * SPARSE_ENTRY_BYTES && block[at] !== 0; at += SPARSE_ENTRY_BYTES)
+    parts.push({ offset: parseCount(block, at, 12, what), sizeBytes: parseCount(block, at + 12, 12, what) });
+  return parts;
+};
+
+/** Parses a block that goes on with the map of the header before it. */
+export const parseMoreMap = (
+  block: Uint8Array,
+): { readonly parts: readonly SparsePart[]; readonly hasMore: boolean } => ({
+  parts: partsIn(block, 0, 21),
+  hasMore: block[504] !== 0,
+});
+
+/** star has the same flag and another layout. */
+const parseOldSparse = (header: Uint8Array): SparseFile => {
+  if (Buffer.from(header.buffer, header.byteOffset + 257, 8).toString('latin1') !== 'ustar  \0') throw sparseRefused();
+  return { sizeBytes: parseCount(header, 483, 12, 'size'), parts: partsIn(header, 386, 4) };
+};
+
 /** Parses a header block. Throws FailureError ImageInvalid on a bad checksum, number or kind of member. */
 export const parseTarHeader = (header: Uint8Array): TarHeader => {
   if (!checksumHolds(header)) throw invalidArchive('a header has a wrong checksum');
   const flag = String.fromCharCode(header[156] ?? 0);
-  if (flag === 'S') throw sparseRefused();
   const type = typeOfFlag[flag];
   if (type === undefined) throw invalidArchive(`it has a member of unknown type ${JSON.stringify(flag)}`);
   const prefix = prefixOf(header);
@@ -179,6 +214,8 @@ export const parseTarHeader = (header: Uint8Array): TarHeader => {
     mtime: { seconds: parseNumber(header, 136, 12, 'mtime'), nanoseconds: 0 },
     major: type === 'character' || type === 'block' ? parseCount(header, 329, 8, 'device number') : 0,
     minor: type === 'character' || type === 'block' ? parseCount(header, 337, 8, 'device number') : 0,
+    ...(flag === 'S' ? { sparse: parseOldSparse(header) } : {}),
+    hasMoreMap: flag === 'S' && header[482] !== 0,
   };
 };
 
@@ -234,17 +271,36 @@ const nameOf = (value: Buffer): string => {
 
 const SPARSE_PREFIX = 'GNU.sparse.';
 
-/** Form 1.0 is the one that GNU tar writes; in the older ones the map is in the header. */
-const sparseOf = (values: ReadonlyMap<string, Buffer>): SparseFile => {
+/** Of the forms 0.0, where each number is a record, and 0.1, where they are one list. */
+const numbersOfMap = (records: readonly (readonly [string, Buffer])[]): readonly string[] => {
+  const keys = ['offset', 'numbytes'].map((key) => SPARSE_PREFIX + key);
+  const single = records.filter(([key]) => keys.includes(key));
+  if (single.some(([key], index) => key !== keys[index % 2])) throw sparseRefused();
+  if (single.length > 0) return single.map(([, value]) => value.toString('latin1'));
+  const list = records.findLast(([key]) => key === `${SPARSE_PREFIX}map`)?.[1].toString('latin1') ?? '';
+  return list === '' ? [] : list.split(',');
+};
+
+/** In form 1.0, which GNU tar writes today, the map comes before the data; in the older ones it is in the header. */
+const sparseOf = (records: readonly (readonly [string, Buffer])[]): SparseFile => {
+  const values = new Map(records);
   const said = (key: string): string => values.get(`${SPARSE_PREFIX}${key}`)?.toString('latin1') ?? '';
-  const path = values.get(`${SPARSE_PREFIX}name`);
-  if (said('major') !== '1' || said('minor') !== '0' || path === undefined) throw sparseRefused();
-  return { path: nameOf(path), sizeBytes: parseDecimal(said('realsize'), 'size') };
+  const form = `${said('major')}.${said('minor')}`;
+  if (!['.', '0.0', '0.1', '1.0'].includes(form)) throw sparseRefused();
+  const sizeBytes = parseDecimal(said('size') || said('realsize'), 'size');
+  if (form === '1.0') return { sizeBytes, parts: null };
+  const numbers = numbersOfMap(records).map((number) => parseDecimal(number, 'map of a sparse file'));
+  if (numbers.length !== 2 * parseDecimal(said('numblocks'), 'map of a sparse file')) throw sparseRefused();
+  const parts: SparsePart[] = [];
+  for (let at = 0; at < numbers.length; at += 2)
+    parts.push({ offset: numbers[at] ?? 0, sizeBytes: numbers[at + 1] ?? 0 });
+  return { sizeBytes, parts };
 };
 
 /** Parses the data of a PAX extended header (pax(1)). A later record of a key wins; an empty value unsets it. */
 export const parsePaxHeader = (data: Buffer): PaxOverrides => {
-  const values = new Map(paxRecords(data));
+  const records = paxRecords(data);
+  const values = new Map(records);
   const xattrs = new Map<string, Buffer>();
   for (const [key, value] of values) {
     if (key.startsWith(XATTR_PREFIX)) xattrs.set(key.slice(XATTR_PREFIX.length), value);
@@ -254,13 +310,13 @@ export const parsePaxHeader = (data: Buffer): PaxOverrides => {
     return value === undefined || value.length === 0 ? undefined : parse(value);
   };
   const number = (what: string) => (value: Buffer) => parseDecimal(value.toString('latin1'), what);
-  const path = given('path', nameOf);
+  const path = given(`${SPARSE_PREFIX}name`, nameOf) ?? given('path', nameOf);
   const linkPath = given('linkpath', nameOf);
   const uid = given('uid', number('uid'));
   const gid = given('gid', number('gid'));
   const sizeBytes = given('size', number('size'));
   const isSparse = [...values.keys()].some((key) => key.startsWith(SPARSE_PREFIX));
-  const sparse = isSparse ? sparseOf(values) : undefined;
+  const sparse = isSparse ? sparseOf(records) : undefined;
   const mtime = given('mtime', (value) => parseTime(value.toString('latin1')));
   return {
     ...(path === undefined ? {} : { path }),

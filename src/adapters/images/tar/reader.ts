@@ -10,7 +10,8 @@ import {
   type PaxOverrides,
   parsePaxHeader,
   parseTarHeader,
-  type SparseFile,
+  parseMoreMap,
+  type SparsePart,
   sparseRefused,
   type TarEntryType,
   type TarHeader,
@@ -19,11 +20,9 @@ import {
 } from './header.ts';
 
 /** A member with everything that extended headers said of it. Paths are latin1 text: one character for each byte. */
-export interface TarEntry extends Omit<TarHeader, 'type' | 'isOldForm'> {
+export interface TarEntry extends Omit<TarHeader, 'type' | 'isOldForm' | 'hasMoreMap'> {
   readonly type: TarEntryType;
   readonly xattrs: ReadonlyMap<string, Buffer>;
-  /** Absent: its data is the file's. */
-  readonly sparse?: SparseFile;
 }
 
 /** Called in the order of the archive, synchronously; what they throw ends the reading. */
@@ -43,13 +42,14 @@ export interface TarReader {
 /** As Go's reader has it: enough for every name and attribute the kernel takes. */
 const META_BYTES_MAX = 1024 * 1024;
 const PATH_BYTES_MAX = 4096;
+const MAP_BLOCKS_MAX = META_BYTES_MAX / BLOCK_BYTES;
 
 const noXattrs: ReadonlyMap<string, Buffer> = new Map();
-const nothingSaid: PaxOverrides = { xattrs: noXattrs };
 
 type State =
   | { readonly at: 'header' }
   | { readonly at: 'meta'; readonly type: TarMetaType; readonly bytes: Buffer; filled: number }
+  | { readonly at: 'map'; readonly member: TarHeader; readonly parts: SparsePart[]; blocks: number }
   | { readonly at: 'data'; left: number }
   | { readonly at: 'padding'; left: number }
   | { readonly at: 'end' };
@@ -66,8 +66,11 @@ interface SaidBefore {
   readonly longLink: string | null;
 }
 
+const nothingSaid: SaidBefore = { pax: { xattrs: noXattrs }, longName: null, longLink: null };
+
 const mergedEntry = (own: TarHeader, type: TarEntryType, { pax, longName, longLink }: SaidBefore): TarEntry => {
-  const { isOldForm, ...said } = own;
+  const { isOldForm, hasMoreMap: _hasMoreMap, ...said } = own;
+  if (said.sparse !== undefined && pax.sparse !== undefined) throw sparseRefused();
   const entry: TarEntry = {
     ...said,
     ...(longName === null ? {} : { path: longName }),
@@ -83,22 +86,31 @@ const mergedEntry = (own: TarHeader, type: TarEntryType, { pax, longName, longLi
   return isOldForm && entry.path.endsWith('/') ? { ...entry, type: 'directory' } : entry;
 };
 
-/** `mayBeSparse`: members of files with holes are let through as they are, for sparse.ts to read. */
+type ReadingMap = State & { readonly at: 'map' };
+
+/** Takes another block of the map; the member with what there is of it. */
+const takeMoreMap = (reading: ReadingMap, block: Uint8Array): TarHeader => {
+  const { member, parts } = reading;
+  const more = parseMoreMap(block);
+  parts.push(...more.parts);
+  reading.blocks += 1;
+  if (reading.blocks > MAP_BLOCKS_MAX) throw invalidArchive('the map of a sparse file is too long');
+  return { ...member, sparse: { sizeBytes: member.sparse?.sizeBytes ?? 0, parts }, hasMoreMap: more.hasMore };
+};
+
+/** `mayBeSparse`: members of files with holes are let through with what is said of their maps, for sparse.ts to read. */
 export const createTarReader = (handler: TarHandler, { mayBeSparse = false } = {}): TarReader => {
   let state: State = { at: 'header' };
   const header = Buffer.alloc(BLOCK_BYTES);
   let headerFilled = 0;
   let sawZeroBlock = false;
-  let pax = nothingSaid;
-  let longName: string | null = null;
-  let longLink: string | null = null;
+  let said = nothingSaid;
   let metaPaddingBytes = 0;
 
   const startEntry = (own: TarHeader, type: TarEntryType): State => {
-    const entry = mergedEntry(own, type, { pax, longName, longLink });
-    pax = nothingSaid;
-    longName = null;
-    longLink = null;
+    const entry = mergedEntry(own, type, said);
+    if (entry.sparse !== undefined && !mayBeSparse) throw sparseRefused();
+    said = nothingSaid;
     handler.entry(entry);
     metaPaddingBytes = paddingOf(entry.sizeBytes);
     if (entry.sizeBytes > 0) return { at: 'data', left: entry.sizeBytes };
@@ -114,6 +126,7 @@ export const createTarReader = (handler: TarHandler, { mayBeSparse = false } = {
     }
     if (sawZeroBlock) throw invalidArchive('a member follows an empty block');
     const parsed = parseTarHeader(header);
+    if (parsed.hasMoreMap) return { at: 'map', member: parsed, parts: [...(parsed.sparse?.parts ?? [])], blocks: 0 };
     if (!isMeta(parsed.type)) return startEntry(parsed, parsed.type);
     if (parsed.sizeBytes > META_BYTES_MAX) throw invalidArchive('an extended header is larger than 1 MiB');
     metaPaddingBytes = paddingOf(parsed.sizeBytes);
@@ -124,14 +137,13 @@ export const createTarReader = (handler: TarHandler, { mayBeSparse = false } = {
   const takeMeta = (type: TarMetaType, bytes: Buffer): State => {
     switch (type) {
       case 'paxHeader':
-        pax = parsePaxHeader(bytes);
-        if (pax.sparse !== undefined && !mayBeSparse) throw sparseRefused();
+        said = { ...said, pax: parsePaxHeader(bytes) };
         break;
       case 'gnuLongName':
-        longName = textUpToNul(bytes);
+        said = { ...said, longName: textUpToNul(bytes) };
         break;
       case 'gnuLongLink':
-        longLink = textUpToNul(bytes);
+        said = { ...said, longLink: textUpToNul(bytes) };
         break;
       case 'globalPaxHeader':
         // Written by git archive for its own use; image tools ignore it, and so must whoever agrees with them.
@@ -142,13 +154,16 @@ export const createTarReader = (handler: TarHandler, { mayBeSparse = false } = {
 
   const step = (chunk: Uint8Array, offset: number): number => {
     switch (state.at) {
+      case 'map':
       case 'header': {
         const taken = Math.min(BLOCK_BYTES - headerFilled, chunk.length - offset);
         header.set(chunk.subarray(offset, offset + taken), headerFilled);
         headerFilled += taken;
         if (headerFilled === BLOCK_BYTES) {
           headerFilled = 0;
-          state = takeHeader();
+          const member = state.at === 'map' ? takeMoreMap(state, header) : null;
+          if (member === null) state = takeHeader();
+          else if (!member.hasMoreMap) state = startEntry(member, 'file');
         }
         return offset + taken;
       }
@@ -185,7 +200,7 @@ export const createTarReader = (handler: TarHandler, { mayBeSparse = false } = {
       for (let offset = 0; offset < chunk.length; ) offset = step(chunk, offset);
     },
     end: () => {
-      const isBetweenMembers = state.at === 'header' && headerFilled === 0 && pax === nothingSaid;
+      const isBetweenMembers = state.at === 'header' && headerFilled === 0 && said.pax === nothingSaid.pax;
       if (state.at !== 'end' && !isBetweenMembers) throw invalidArchive('it ends in the middle of a member');
     },
   };

@@ -1,19 +1,15 @@
 /**
- * Files with holes, as GNU tar writes them (form 1.0): the data of such a member begins with a map, decimal numbers a line
- * each and padded to a block, of where the parts lie that follow. Tells a handler of the file itself. Every number comes
- * from the archive: parts are in order, inside the file, and all of the member's data.
+ * Files with holes, as GNU tar writes them: a map says where in the file the parts lie that are the member's data. In form
+ * 1.0 that data begins with the map, decimal numbers a line each and padded to a block; in older ones headers have it.
+ * Tells a handler of the file itself. Every number comes from the archive: parts are in order, inside the file, and all
+ * of the member's data.
  */
-import { BLOCK_BYTES, invalidArchive, type SparseFile } from './header.ts';
+import { BLOCK_BYTES, invalidArchive, type SparseFile, type SparsePart } from './header.ts';
 import type { TarEntry, TarHandler } from './reader.ts';
 
 export interface FileHandler extends TarHandler {
   /** So many bytes of the current member's file are a hole. */
   readonly hole: (lengthBytes: number) => void;
-}
-
-interface Part {
-  readonly offset: number;
-  readonly sizeBytes: number;
 }
 
 /** A map of more parts is nobody's. */
@@ -32,7 +28,7 @@ interface Reading {
   lines: number;
   linesWanted: number | null;
   /** null until the map is whole. */
-  parts: Part[] | null;
+  parts: readonly SparsePart[] | null;
   next: number;
   partLeft: number;
   at: number;
@@ -49,19 +45,24 @@ const numbersOf = (map: readonly Buffer[]): number[] => {
   });
 };
 
-const partsOf = (numbers: readonly number[], { sizeBytes }: SparseFile, dataBytes: number): Part[] => {
-  const parts: Part[] = [];
+const partsOf = (numbers: readonly number[]): SparsePart[] => {
+  const parts: SparsePart[] = [];
+  for (let index = 1; index < numbers.length; index += 2)
+    parts.push({ offset: numbers[index] ?? 0, sizeBytes: numbers[index + 1] ?? 0 });
+  return parts;
+};
+
+/** The parts that are not empty, once all of them are as they must be. */
+const fittingParts = (parts: readonly SparsePart[], { sizeBytes }: SparseFile, dataBytes: number): SparsePart[] => {
   let end = 0;
   let sum = 0;
-  for (let index = 1; index < numbers.length; index += 2) {
-    const part = { offset: numbers[index] ?? 0, sizeBytes: numbers[index + 1] ?? 0 };
+  for (const part of parts) {
     if (part.offset < end) throw wrong('is out of order');
     end = part.offset + part.sizeBytes;
     sum += part.sizeBytes;
-    if (part.sizeBytes > 0) parts.push(part);
   }
   if (end > sizeBytes || sum !== dataBytes) throw wrong('does not fit the file');
-  return parts;
+  return parts.filter((part) => part.sizeBytes > 0);
 };
 
 export const createSparseHandler = (handler: FileHandler): TarHandler => {
@@ -96,7 +97,7 @@ export const createSparseHandler = (handler: FileHandler): TarHandler => {
       now.dataLeft -= BLOCK_BYTES;
       if (now.mapBytes > MAP_BYTES_MAX) throw wrong('is too long');
       if (!isLast) continue;
-      now.parts = partsOf(numbersOf(now.map), now.file, now.dataLeft);
+      now.parts = fittingParts(partsOf(numbersOf(now.map)), now.file, now.dataLeft);
       now.map = [];
       return bytes.subarray(offset);
     }
@@ -131,9 +132,10 @@ export const createSparseHandler = (handler: FileHandler): TarHandler => {
         file: sparse,
         dataLeft: entry.sizeBytes,
         pending: Buffer.alloc(0),
-        ...{ map: [], mapBytes: 0, lines: 0, linesWanted: null, parts: null, next: 0, partLeft: 0, at: 0 },
+        ...{ map: [], mapBytes: 0, lines: 0, linesWanted: null, next: 0, partLeft: 0, at: 0 },
+        parts: sparse.parts === null ? null : fittingParts(sparse.parts, sparse, entry.sizeBytes),
       };
-      const whole: TarEntry = { ...entry, path: sparse.path, sizeBytes: sparse.sizeBytes };
+      const whole: TarEntry = { ...entry, sizeBytes: sparse.sizeBytes };
       handler.entry(whole);
     },
     data: (chunk) => {

@@ -124,7 +124,7 @@ const unpackOpened = async (request: UnpackRequest, blob: Opened): Promise<void>
   const { what } = wordsOfForm[request.form];
   const hash = createHash('sha256');
   const extractor = createExtractor(request);
-  const mayBeSparse = request.form === 'changes';
+  const mayBeSparse = request.form === 'layer' || request.form === 'changes';
   const reader = createTarReader(createSparseHandler(extractor.handler), { mayBeSparse });
   let bytesDone = 0;
   let bytesReported = 0;

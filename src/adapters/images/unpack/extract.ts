@@ -14,7 +14,6 @@ import {
   linkSync,
   mkdirSync,
   openSync,
-  rmdirSync,
   statfsSync,
   symlinkSync,
   unlinkSync,
@@ -28,7 +27,17 @@ import { invalidArchive } from '../tar/header.ts';
 import type { TarEntry } from '../tar/reader.ts';
 import type { FileHandler } from '../tar/sparse.ts';
 import { type ArchiveForm, wordsOfForm } from './protocol.ts';
-import { callPath, componentsOf, createDirectoryResolver, fsPath, isWhiteout, shownPath, statOf } from './paths.ts';
+import {
+  callPath,
+  componentsOf,
+  createDirectoryResolver,
+  fsPath,
+  inDirectory,
+  isWhiteout,
+  removeWhole,
+  shownPath,
+  statOf,
+} from './paths.ts';
 
 export interface ExtractLimits {
   readonly form: ArchiveForm;
@@ -179,20 +188,12 @@ const createTree = (form: ExtractLimits['form'], { count, hasSpace }: Pick<Tally
     } catch (error) {
       if (errorCodeOf(error) !== 'EEXIST') throw error;
     }
-    if (statOf(path)?.isDirectory() === true) {
-      try {
-        rmdirSync(fsPath(path));
-      } catch (error) {
-        if (errorCodeOf(error) !== 'ENOTEMPTY') throw error;
-        throw invalidArchive(`${shownPath(path)} is first a directory with files in it and then something else`);
-      }
-      described.delete(path);
-      implied.delete(path);
-      opaque.delete(path);
-    } else {
-      unlinkSync(fsPath(path));
-    }
-    directories.forget(path);
+    removeWhole(path, (gone) => {
+      described.delete(gone);
+      implied.delete(gone);
+      opaque.delete(gone);
+      directories.forget(gone);
+    });
     make();
   };
 
@@ -292,7 +293,8 @@ const createMakers = (form: ExtractLimits['form'], tree: Tree, { count }: Tally)
     const target = directory === null || name === undefined ? null : inDirectory(directory, name);
     const stats =
       target === null || (form === 'layer' && name?.startsWith(WHITEOUT_PREFIX) === true) ? null : statOf(target);
-    if (target === null || stats === null || stats.isDirectory() || isWhiteout(stats)) {
+    const isNone = target === null || stats === null || stats.isDirectory() || isWhiteout(stats);
+    if (isNone || target.startsWith(`${path}/`)) {
       throw invalidArchive(`the hard link ${shownPath(path)} leads to no file of the same layer`);
     }
     if (target === path) return;
@@ -380,8 +382,6 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
 
   return { handler, finish: () => ({ ...tree.finish(), ...tally.used() }) };
 };
-
-const inDirectory = (directory: string, name: string): string => (directory === '' ? name : `${directory}/${name}`);
 
 /** Larger ones are nobody's description. */
 const DESCRIPTION_BYTES_MAX = 65_536;

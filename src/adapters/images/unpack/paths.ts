@@ -3,7 +3,7 @@
  * symbolic links on the way are resolved here, inside the layer, so that only directories are ever walked into.
  * Runs in the unpacking child only, whose working directory is the layer's.
  */
-import { lstatSync, mkdirSync, readlinkSync, type Stats } from 'node:fs';
+import { lstatSync, mkdirSync, readdirSync, readlinkSync, rmdirSync, type Stats, unlinkSync } from 'node:fs';
 import { invalidArchive } from '../tar/header.ts';
 
 const NAME_BYTES_MAX = 255;
@@ -19,6 +19,9 @@ export const fsPath = (path: string): string | Buffer => {
 
 /** The same for a system call: bytes with a NUL at the end. */
 export const callPath = (path: string): Buffer => Buffer.from(`./${path}\0`, 'latin1');
+
+export const inDirectory = (directory: string, name: string): string =>
+  directory === '' ? name : `${directory}/${name}`;
 
 /** A path for messages. */
 export const shownPath = (path: string): string =>
@@ -44,6 +47,17 @@ export const statOf = (path: string): Stats | null => lstatSync(fsPath(path), { 
 
 /** A character device 0:0 stands for a name that the layers below are to be without. */
 export const isWhiteout = (stats: Stats): boolean => stats.isCharacterDevice() && stats.rdev === 0;
+
+/** Takes away what is at the real path, a directory with all that is in it, and tells of each thing that goes. */
+export const removeWhole = (path: string, onGone: (path: string) => void): void => {
+  if (statOf(path)?.isDirectory() === true) {
+    for (const name of readdirSync(fsPath(path), 'latin1')) removeWhole(`${path}/${name}`, onGone);
+    rmdirSync(fsPath(path));
+  } else {
+    unlinkSync(fsPath(path));
+  }
+  onGone(path);
+};
 
 /** Where a member goes: the real path of its directory, and its name there. */
 export interface Place {
