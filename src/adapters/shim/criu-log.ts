@@ -9,7 +9,7 @@ const END_BYTES = 65_536;
 const ERROR = /^\(\d+\.\d+\)\s+(?:\d+:\s+)?Error \([^)]*\):\s*(.+?)\.?$/gm;
 
 /** Bounded; '' where there is none. */
-export const criuErrorsIn = (log: string): string =>
+const criuErrorsIn = (log: string): string =>
   quoted([...log.matchAll(ERROR)].map(([, words = '']) => words).join('\n'));
 
 /** The same, of the log in that directory. */

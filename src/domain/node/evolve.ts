@@ -1,6 +1,7 @@
 /**
  * What concerns the node as a whole. daemon.started is the one record that touches every object: it says which
- * processes a restart found dead, and that nobody is in touch with any shim. Of its stream nothing is pruned but plugins that have gone (turn/plugin-lives.ts).
+ * processes a restart found dead, and that nobody is in touch with any shim. Of its stream nothing is pruned but plugins
+ * that have gone (turn/plugin-lives.ts).
  */
 import { evolveCheckpointDigests } from '../container/checkpoint-digests.ts';
 import { evolveDoubts } from '../model/journal-doubt.ts';
