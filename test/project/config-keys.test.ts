@@ -31,7 +31,18 @@ const candidates = (file: string): readonly unknown[] => [
   [{ level: 'none', methods: ['Version'] }],
   ['--other'],
   ...[true, false, 1, 2, 2_000, 0.5, '/other', file, 'other', ['/other'], ['other'], { ConfigPath: '/other' }],
-  ...['25h', '65MiB', '900MiB', '48KiB', '2MiB', '0600', '127.0.0.2', '127.0.0.1:1', 'http://other/path', 'linux/arm64'],
+  ...[
+    '25h',
+    '65MiB',
+    '900MiB',
+    '48KiB',
+    '2MiB',
+    '0600',
+    '127.0.0.2',
+    '127.0.0.1:1',
+    'http://other/path',
+    'linux/arm64',
+  ],
   ...['io.containerd.other.v2', 'fatal', 'fail', 'cni', 'systemd', 'cgroupfs', 'shim', 'w+00000000+BA=='],
 ];
 
