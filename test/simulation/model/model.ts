@@ -170,7 +170,10 @@ export function createModel(node: Node, fail: (message: string) => never): Model
     // A command has its own time, and a plugin that is not there is no failure of the node.
     if (node.failures() > 0 || reason === 'PluginMissing' || (asked.method === 'ExecSync' && reason === 'TimedOut'))
       return;
-    const pod = asked.podSandboxId ?? things.get(asked.containerId ?? '')?.podSandboxId ?? '';
+    const found = things.get(asked.containerId ?? '');
+    // Its pod has stopped being READY meanwhile, at somebody's wish.
+    if (asked.method === 'StartContainer' && found !== undefined && isEnding(found)) return;
+    const pod = asked.podSandboxId ?? found?.podSandboxId ?? '';
     if (!node.wasCutOff(pod)) fail(`${asked.method} was answered with ${reason} and nothing has failed.`);
   }
 
