@@ -57,8 +57,14 @@ const childFailure = (result: RunResult, name: string): FailureError => {
   );
 };
 
-/** So many layers at most go through one process, so that others have their turn. */
-const LAYERS_MAX = 8;
+/**
+ * So many layers at most go through one process, so that others have their turn: as many as that of quick ones, of which each
+ * other counts for four.
+ */
+const QUICK_LAYERS_MAX = 32;
+const costOf = ({ isQuick }: ChainPlace): number => (isQuick ? 1 : 4);
+/** What is heard of it in all; one that has said so much that no further layer's reports fit is not asked again. */
+const OUTPUT_BYTES_MAX = 8 * REPORT_BYTES_MAX;
 
 export interface UnpackerProcess {
   /**
@@ -81,6 +87,7 @@ const startChild = (spawner: Pick<Spawner, 'run'>) => {
   const heard: { report: (report: UnpackReport) => void } = { report: () => undefined };
   let tell: (what: Told) => void = () => undefined;
   let nonsense: FailureError | null = null;
+  let bytesHeard = 0;
   const read = createReportReader((report) => heard.report(report));
   const running = spawner.run({
     ...jailedCommand(process.execPath, [...NODE_FLAGS, CHILD]),
@@ -96,9 +103,10 @@ const startChild = (spawner: Pick<Spawner, 'run'>) => {
       tell = toProcess;
     },
     timeoutMs: null,
-    outputBytesMax: REPORT_BYTES_MAX * LAYERS_MAX,
+    outputBytesMax: OUTPUT_BYTES_MAX,
     signal: ending.signal,
     onStdout: (chunk) => {
+      bytesHeard += chunk.length;
       try {
         if (nonsense === null) read(chunk);
       } catch (error) {
@@ -116,9 +124,9 @@ const startChild = (spawner: Pick<Spawner, 'run'>) => {
     ),
     heard,
     nonsense: () => nonsense,
+    mayGoOn: () => bytesHeard <= OUTPUT_BYTES_MAX - REPORT_BYTES_MAX && !ending.signal.aborted,
     tell: (what: Told) => tell(what),
     end: () => ending.abort(),
-    isEnding: () => ending.signal.aborted,
   };
 };
 
@@ -152,7 +160,7 @@ export const startUnpackerProcess = (
   let home: Home | null = null;
   let found: FoundArchive | null = null;
   let isFirst = true;
-  let layers = 0;
+  let cost = 0;
   let hasEnded = false;
   const gone = child.ended.then(async () => {
     hasEnded = true;
@@ -165,7 +173,7 @@ export const startUnpackerProcess = (
     const { place, archivePath, directory, form, diffId, arriving } = run;
     let within = '';
     if (place !== null) {
-      layers += 1;
+      cost += costOf(place);
       making ??= homes.make();
       home = await making;
       [within, found] = await Promise.all([home.makeLayer(), found ?? home.putArchive(archivePath, arriving)]);
@@ -223,7 +231,7 @@ export const startUnpackerProcess = (
   };
 
   const canReach = async (archivePath: string): Promise<boolean> => {
-    if (home === null || layers >= LAYERS_MAX || child.isEnding()) return false;
+    if (home === null || cost >= QUICK_LAYERS_MAX || !child.mayGoOn()) return false;
     try {
       found = await home.putArchive(archivePath);
       return true;
