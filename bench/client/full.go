@@ -141,23 +141,13 @@ func makePodDir(dir string) error {
 
 // run makes a container and starts it.
 func (c *client) run(ctx context.Context, sandbox string, config *cri.PodSandboxConfig, container *cri.ContainerConfig) (string, error) {
-	var id string
 	logs := filepath.Join(config.LogDirectory, filepath.Dir(container.LogPath))
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return "", err
 	}
-	err := c.rec.timed("CreateContainer", func() error {
-		answer, err := c.runtime.CreateContainer(ctx, &cri.CreateContainerRequest{
-			PodSandboxId: sandbox, Config: container, SandboxConfig: config,
-		})
-		id = answer.GetContainerId()
-		return err
-	})
+	id, err := c.createContainer(ctx, sandbox, config, container)
 	if err == nil {
-		err = c.rec.timed("StartContainer", func() error {
-			_, err := c.runtime.StartContainer(ctx, &cri.StartContainerRequest{ContainerId: id})
-			return err
-		})
+		err = c.startContainer(ctx, id)
 	}
 	return id, err
 }
@@ -189,12 +179,7 @@ func (c *client) upFull(ctx context.Context, i int, podDir string) (sandbox stri
 		return "", nil, err
 	}
 	started := time.Now()
-	err = c.rec.timed("RunPodSandbox", func() error {
-		answer, err := c.runtime.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: config})
-		sandbox = answer.GetPodSandboxId()
-		return err
-	})
-	if err != nil {
+	if sandbox, err = c.runPodSandbox(ctx, config); err != nil {
 		return sandbox, nil, err
 	}
 	const prepare = "prepare"
@@ -221,18 +206,10 @@ func (c *client) upFull(ctx context.Context, i int, podDir string) (sandbox stri
 // downFull takes it away as a kubelet does: all containers are stopped at once.
 func (c *client) downFull(ctx context.Context, sandbox string, ids []string) {
 	started := time.Now()
-	each(len(ids), max(len(ids), 1), func(i int) {
-		_ = c.rec.timed("StopContainer", func() error {
-			_, err := c.runtime.StopContainer(ctx, &cri.StopContainerRequest{ContainerId: ids[i]})
-			return err
-		})
-	})
+	each(len(ids), max(len(ids), 1), func(i int) { c.stopContainer(ctx, ids[i]) })
 	_ = c.stop(ctx, pod{id: sandbox})
 	for _, id := range ids {
-		_ = c.rec.timed("RemoveContainer", func() error {
-			_, err := c.runtime.RemoveContainer(ctx, &cri.RemoveContainerRequest{ContainerId: id})
-			return err
-		})
+		c.removeContainer(ctx, id)
 	}
 	c.remove(ctx, pod{id: sandbox})
 	c.rec.add("FullPodGone", time.Since(started))

@@ -71,6 +71,47 @@ func (c *client) containerConfig() *cri.ContainerConfig {
 	}
 }
 
+func (c *client) runPodSandbox(ctx context.Context, config *cri.PodSandboxConfig) (id string, err error) {
+	err = c.rec.timed("RunPodSandbox", func() error {
+		answer, err := c.runtime.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: config})
+		id = answer.GetPodSandboxId()
+		return err
+	})
+	return id, err
+}
+
+func (c *client) createContainer(ctx context.Context, sandbox string, config *cri.PodSandboxConfig, container *cri.ContainerConfig) (id string, err error) {
+	err = c.rec.timed("CreateContainer", func() error {
+		answer, err := c.runtime.CreateContainer(ctx, &cri.CreateContainerRequest{
+			PodSandboxId: sandbox, Config: container, SandboxConfig: config,
+		})
+		id = answer.GetContainerId()
+		return err
+	})
+	return id, err
+}
+
+func (c *client) startContainer(ctx context.Context, id string) error {
+	return c.rec.timed("StartContainer", func() error {
+		_, err := c.runtime.StartContainer(ctx, &cri.StartContainerRequest{ContainerId: id})
+		return err
+	})
+}
+
+func (c *client) stopContainer(ctx context.Context, id string) {
+	_ = c.rec.timed("StopContainer", func() error {
+		_, err := c.runtime.StopContainer(ctx, &cri.StopContainerRequest{ContainerId: id})
+		return err
+	})
+}
+
+func (c *client) removeContainer(ctx context.Context, id string) {
+	_ = c.rec.timed("RemoveContainer", func() error {
+		_, err := c.runtime.RemoveContainer(ctx, &cri.RemoveContainerRequest{ContainerId: id})
+		return err
+	})
+}
+
 func (c *client) pull(ctx context.Context) error {
 	_, err := c.images.PullImage(ctx, &cri.PullImageRequest{Image: &cri.ImageSpec{Image: c.image}})
 	return err
@@ -84,21 +125,11 @@ func (c *client) create(ctx context.Context, i int, container *cri.ContainerConf
 	if err := os.MkdirAll(config.LogDirectory, 0o755); err != nil {
 		return made, err
 	}
-	err := c.rec.timed("RunPodSandbox", func() error {
-		answer, err := c.runtime.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: config})
-		made.id = answer.GetPodSandboxId()
-		return err
-	})
-	if err != nil {
+	var err error
+	if made.id, err = c.runPodSandbox(ctx, config); err != nil {
 		return made, err
 	}
-	err = c.rec.timed("CreateContainer", func() error {
-		answer, err := c.runtime.CreateContainer(ctx, &cri.CreateContainerRequest{
-			PodSandboxId: made.id, Config: container, SandboxConfig: config,
-		})
-		made.containerID = answer.GetContainerId()
-		return err
-	})
+	made.containerID, err = c.createContainer(ctx, made.id, config, container)
 	return made, err
 }
 
@@ -109,11 +140,7 @@ func (c *client) up(ctx context.Context, i int) (pod, error) {
 	if err != nil {
 		return made, err
 	}
-	err = c.rec.timed("StartContainer", func() error {
-		_, err := c.runtime.StartContainer(ctx, &cri.StartContainerRequest{ContainerId: made.containerID})
-		return err
-	})
-	if err == nil {
+	if err = c.startContainer(ctx, made.containerID); err == nil {
 		c.rec.add("PodReady", time.Since(started))
 	}
 	return made, err
@@ -142,14 +169,8 @@ func (c *client) stop(ctx context.Context, made pod) error {
 func (c *client) down(ctx context.Context, made pod) {
 	if made.containerID != "" {
 		started := time.Now()
-		_ = c.rec.timed("StopContainer", func() error {
-			_, err := c.runtime.StopContainer(ctx, &cri.StopContainerRequest{ContainerId: made.containerID})
-			return err
-		})
-		_ = c.rec.timed("RemoveContainer", func() error {
-			_, err := c.runtime.RemoveContainer(ctx, &cri.RemoveContainerRequest{ContainerId: made.containerID})
-			return err
-		})
+		c.stopContainer(ctx, made.containerID)
+		c.removeContainer(ctx, made.containerID)
 		c.rec.add("StopAndRemove", time.Since(started))
 	}
 	if made.id == "" {

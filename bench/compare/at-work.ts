@@ -4,10 +4,9 @@
  */
 import type { DaemonDirs } from '../../test/support/leftovers.ts';
 import { processorMsOf } from '../processor-time.ts';
-import type { ClientResult } from './client.ts';
+import { type ClientResult, medianOf } from './client.ts';
 import { daemonProcesses, shimsOf } from './memory.ts';
 import type { Figures } from './metrics.ts';
-import { median } from './statistics.ts';
 
 const KUBELET_SECONDS = 30;
 /** Of a hundred pods every other one, each every ten seconds. */
@@ -59,12 +58,11 @@ export const measureAtWork = async (
 };
 
 export const workFigures = ({ asked, probed }: AtWork): Figures => {
-  const medianOf = ({ result }: Worked, call: string): number => median(result.samplesMs?.[call] ?? []);
   return {
     kubeletPercent: asked.percent,
-    kubeletList: medianOf(asked, 'ListContainers'),
-    kubeletStats: medianOf(asked, 'ListContainerStats'),
+    kubeletList: medianOf(asked.result, 'ListContainers'),
+    kubeletStats: medianOf(asked.result, 'ListContainerStats'),
     probesPercent: probed.percent,
-    probesExec: medianOf(probed, 'ExecSync'),
+    probesExec: medianOf(probed.result, 'ExecSync'),
   };
 };

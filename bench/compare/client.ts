@@ -4,6 +4,7 @@
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { median } from './statistics.ts';
 
 const execute = promisify(execFile);
 
@@ -28,6 +29,9 @@ export interface Target {
   /** Where pods' logs are written. */
   readonly logDir: string;
 }
+
+/** Of how long the calls of that name took; NaN where there was none. */
+export const medianOf = ({ samplesMs = {} }: ClientResult, call: string): number => median(samplesMs[call] ?? []);
 
 export type ClientCommand =
   | 'lifecycle'

@@ -4,13 +4,11 @@
  */
 import { readFileSync, statSync } from 'node:fs';
 import { run } from '../../test/support/process.ts';
-import type { ClientFlags, ClientResult } from './client.ts';
+import { type ClientFlags, type ClientResult, medianOf } from './client.ts';
 import type { Figures } from './metrics.ts';
-import { median } from './statistics.ts';
 
 /** Of Linux, whatever the disk's own are. */
 const SECTOR_BYTES = 512;
-const PARALLEL = 8;
 const KIBIBYTE = 1024;
 
 /** What the disk under a directory was ever told to write; NaN where the kernel does not count it. */
@@ -48,11 +46,11 @@ interface FullPods {
 export const measureFullPods = async (
   dir: string,
   pods: number,
+  parallelPods: number,
   ask: (flags: ClientFlags) => Promise<ClientResult>,
 ): Promise<FullPods> => {
   const { result: serial, bytes } = await writing(dir, () => ask({ count: pods }));
-  const parallel = await ask({ count: 2 * pods, parallel: PARALLEL });
-  const medianOf = ({ samplesMs = {} }: ClientResult, call: string): number => median(samplesMs[call] ?? []);
+  const parallel = await ask({ count: 2 * pods, parallel: parallelPods });
   return {
     figures: {
       fullRunPodSandbox: medianOf(serial, 'RunPodSandbox'),

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { StagedBoot } from '../../test/support/staged-boot.ts';
 import { idlePercent, memoryAtRest, REST_MS } from './at-rest.ts';
 import { measureAtWork, workFigures } from './at-work.ts';
-import { type ClientCommand, type ClientFlags, type ClientResult, runClient, type Target } from './client.ts';
+import { type ClientCommand, type ClientFlags, type ClientResult, medianOf, runClient, type Target } from './client.ts';
 import { measureDensity } from './density.ts';
 import { measureFullPods } from './full-pods.ts';
 import { measureImages } from './images.ts';
@@ -19,7 +19,6 @@ import { loadedPhases, type PhaseName, phaseNames } from './phases.ts';
 import { measurePulls, type PullImages } from './pulls.ts';
 import { takeAway } from './reboot.ts';
 import type { Runtime, RuntimeName } from './runtimes.ts';
-import { median } from './statistics.ts';
 import { EXITS, exitFigures, loopFigures } from './under-load.ts';
 
 export interface Plan {
@@ -99,8 +98,8 @@ export const callClient = (
 };
 
 /** Figures under other names: the median of the samples of each call. */
-const medians = ({ samplesMs = {} }: ClientResult, names: Readonly<Partial<Record<MetricKey, string>>>): Figures =>
-  Object.fromEntries(Object.entries(names).map(([key, call]) => [key, median(samplesMs[call] ?? [])]));
+const medians = (result: ClientResult, names: Readonly<Partial<Record<MetricKey, string>>>): Figures =>
+  Object.fromEntries(Object.entries(names).map(([key, call]) => [key, medianOf(result, call)]));
 
 const calls = {
   runPodSandbox: 'RunPodSandbox',
@@ -256,7 +255,9 @@ const measure = async (
         podsParallel: podsPerSecond(result),
       }));
     case 'full':
-      return measureFullPods(runtime.dirs.root, pods, (flags) => callClient(runtime, bench, 'full', flags));
+      return measureFullPods(runtime.dirs.root, pods, parallelPods, (flags) =>
+        callClient(runtime, bench, 'full', flags),
+      );
     case 'rare':
       return withClient('rare', { count: 1, seconds: QUIET_SECONDS }, (result) => medians(result, rareCalls));
     case 'exec':

@@ -14,7 +14,7 @@ import { exportTlog } from './export/tlog.ts';
 import { counted } from './format.ts';
 import { createGiven } from './given.ts';
 import { watchJournal } from './history/watch.ts';
-import { type Io, write } from './io.ts';
+import { type Io, tellerTo, write } from './io.ts';
 import { configOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { parseRange, rangeOptions, seqsOf } from './time-argument.ts';
 import { refuseAmbiguous, thingFilterOf, thingOptions } from './things.ts';
@@ -80,11 +80,6 @@ const receiverOf = (endpoint: string): string => {
     );
   return endpoint;
 };
-
-const tellerTo =
-  ({ stderr }: Io) =>
-  (line: string): void =>
-    void write(stderr, `scribe: ${line}\n`);
 
 const targetOf = async ({ output, endpoint, format, follow }: Values<typeof options>, io: Io): Promise<Target> => {
   const tell = tellerTo(io);

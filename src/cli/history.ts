@@ -18,7 +18,7 @@ import { showJson } from './history/json.ts';
 import { type Shown, showTable } from './history/rows.ts';
 import { type JournalWatch, watchJournal } from './history/watch.ts';
 import { createGiven } from './given.ts';
-import { type Io, write } from './io.ts';
+import { type Io, tellerTo, write } from './io.ts';
 import { timesIn } from './local-zone.ts';
 import { parseRange, rangeOptions, seqsOf } from './time-argument.ts';
 import { choosesAll, nobodyIs, refuseAmbiguous, thingFilterOf, thingOptions } from './things.ts';
@@ -206,7 +206,7 @@ export const history = command({
       refuseAmbiguous(wanted, reader.streamsBeginning);
       const headSeq = reader.headSeq();
       // It goes with --follow.
-      const tell = (line: string): void => void write(io.stderr, `scribe: ${line}\n`);
+      const tell = tellerTo(io);
       const cursor = cursorFile === undefined ? null : await openCursor(resolve(cursorFile), path, headSeq, tell);
       const range = cursor === null ? askedRange : rangeBehind(cursor, askedRange);
       const selection = createSelection(wanted);

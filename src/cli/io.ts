@@ -74,6 +74,12 @@ export const write = async (output: Output, text: string): Promise<void> => {
   });
 };
 
+/** Says lines beside the result, as whoever goes on for a long time does. */
+export const tellerTo =
+  ({ stderr }: Pick<Io, 'stderr'>) =>
+  (line: string): void =>
+    void write(stderr, `scribe: ${line}\n`);
+
 /** Node's own stream of a file takes for written what the disk had room for a part of, and the rest would be missing unsaid. */
 const wholeFile = (fd: number): Output =>
   new Writable({

@@ -25,7 +25,8 @@ export interface LayerFile {
 }
 
 export const OVERLAY_XATTR_PREFIX = 'trusted.overlay.';
-const OPAQUE = `${OVERLAY_XATTR_PREFIX}opaque`;
+/** Of a directory that shows nothing of what is below it. */
+export const OPAQUE_XATTR = `${OVERLAY_XATTR_PREFIX}opaque`;
 /** As many as the kernel follows. */
 const LINKS_MAX = 40;
 
@@ -44,7 +45,7 @@ const lstatOrNull = (path: Buffer): Promise<Stats | null> =>
 const isWhiteout = (stats: Stats): boolean => stats.isCharacterDevice() && stats.rdev === 0;
 
 const isOpaque = async (dir: Buffer): Promise<boolean> => {
-  const value = await readXattr(dir, OPAQUE);
+  const value = await readXattr(dir, OPAQUE_XATTR);
   return value !== null && Buffer.from(value).toString('latin1').startsWith('y');
 };
 

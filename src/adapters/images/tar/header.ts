@@ -269,6 +269,14 @@ const nameOf = (value: Buffer): string => {
   return value.toString('latin1');
 };
 
+/** Of the numbers of a map, each an offset and a length. */
+export const sparsePartsOf = (numbers: readonly number[]): SparsePart[] => {
+  const parts: SparsePart[] = [];
+  for (let at = 0; at < numbers.length; at += 2)
+    parts.push({ offset: numbers[at] ?? 0, sizeBytes: numbers[at + 1] ?? 0 });
+  return parts;
+};
+
 const SPARSE_PREFIX = 'GNU.sparse.';
 
 /** Of the forms 0.0, where each number is a record, and 0.1, where they are one list. */
@@ -291,10 +299,7 @@ const sparseOf = (records: readonly (readonly [string, Buffer])[]): SparseFile =
   if (form === '1.0') return { sizeBytes, parts: null };
   const numbers = numbersOfMap(records).map((number) => parseDecimal(number, 'map of a sparse file'));
   if (numbers.length !== 2 * parseDecimal(said('numblocks'), 'map of a sparse file')) throw sparseRefused();
-  const parts: SparsePart[] = [];
-  for (let at = 0; at < numbers.length; at += 2)
-    parts.push({ offset: numbers[at] ?? 0, sizeBytes: numbers[at + 1] ?? 0 });
-  return { sizeBytes, parts };
+  return { sizeBytes, parts: sparsePartsOf(numbers) };
 };
 
 /** Parses the data of a PAX extended header (pax(1)). A later record of a key wins; an empty value unsets it. */

@@ -4,7 +4,7 @@
  * Tells a handler of the file itself. Every number comes from the archive: parts are in order, inside the file, and all
  * of the member's data.
  */
-import { BLOCK_BYTES, invalidArchive, type SparseFile, type SparsePart } from './header.ts';
+import { BLOCK_BYTES, invalidArchive, type SparseFile, type SparsePart, sparsePartsOf } from './header.ts';
 import type { TarEntry, TarHandler } from './reader.ts';
 
 export interface FileHandler extends TarHandler {
@@ -43,13 +43,6 @@ const numbersOf = (map: readonly Buffer[]): number[] => {
     if (!/^\d{1,16}$/.test(line) || !Number.isSafeInteger(number)) throw wrong('holds something else than numbers');
     return number;
   });
-};
-
-const partsOf = (numbers: readonly number[]): SparsePart[] => {
-  const parts: SparsePart[] = [];
-  for (let index = 1; index < numbers.length; index += 2)
-    parts.push({ offset: numbers[index] ?? 0, sizeBytes: numbers[index + 1] ?? 0 });
-  return parts;
 };
 
 /** The parts that are not empty, once all of them are as they must be. */
@@ -97,7 +90,7 @@ export const createSparseHandler = (handler: FileHandler): TarHandler => {
       now.dataLeft -= BLOCK_BYTES;
       if (now.mapBytes > MAP_BYTES_MAX) throw wrong('is too long');
       if (!isLast) continue;
-      now.parts = fittingParts(partsOf(numbersOf(now.map)), now.file, now.dataLeft);
+      now.parts = fittingParts(sparsePartsOf(numbersOf(now.map).slice(1)), now.file, now.dataLeft);
       now.map = [];
       return bytes.subarray(offset);
     }

@@ -3,6 +3,7 @@
  * unpacking child, which has not the right to do it: nothing is marked that does not prove to be a directory reached
  * through directories.
  */
+import { OPAQUE_XATTR } from '../../../platform/linux/layer-tree.ts';
 import { provenDirectories } from './directories-by-path.ts';
 import type { LayerCalls } from './layer-calls.ts';
 
@@ -13,7 +14,6 @@ export interface OpaqueRequest {
   readonly opaque: readonly string[];
 }
 
-export const OPAQUE_XATTR = 'trusted.overlay.opaque';
 const OPAQUE_VALUE = Buffer.from('y');
 
 /** Rejects when a path is no directory of the archive, reached through directories. */

@@ -1,6 +1,7 @@
 /**
  * Removes and completes directory trees. Where there is little to do, as with the layers of most containers, it is done at
- * once; more goes to a thread, whose start would take longer than a small image does. No symbolic link is followed, so a tree made by strangers is taken for what it is.
+ * once; more goes to a thread, whose start would take longer than a small image does. No symbolic link is followed, so a
+ * tree made by strangers is taken for what it is.
  */
 import { lstat, unlink } from 'node:fs/promises';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';

@@ -4,10 +4,10 @@
  * nothing is done that does not prove to be a directory reached through directories.
  */
 import type { Stats } from 'node:fs';
+import { OPAQUE_XATTR } from '../../../platform/linux/layer-tree.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { inDirectory, nameOf, parentOf, provenDirectories } from './directories-by-path.ts';
 import type { LayerCalls } from './layer-calls.ts';
-import { OPAQUE_XATTR } from './opaque.ts';
 
 export interface LooksRequest {
   /** Of the unpacked layer. */
