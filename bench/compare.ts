@@ -26,7 +26,14 @@ import { type Bench, measureAll, type Plan, removePods } from './compare/measure
 import { longPhases, phaseNames, pullPhases, usualPhases } from './compare/phases.ts';
 import { errorsOf, rowsOf, tableOf } from './compare/report.ts';
 import { nriCosts, type Outcome } from './compare/nri-costs.ts';
-import { type PullKind, pullKinds, pushPullImages } from './compare/pulls.ts';
+import {
+  type Content,
+  halfRandomContent,
+  programContent,
+  type PullKind,
+  pullKinds,
+  pushPullImages,
+} from './compare/pulls.ts';
 import {
   crunOfAnyVersion,
   nriModes,
@@ -36,7 +43,7 @@ import {
   STATE_DIR,
 } from './compare/runtimes.ts';
 
-const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--dense N] [--pods-per-shim N] [--images N] [--pull-mb N] [--pull-kinds KIND,...] [--turn-ms N] [--tls] [--only PHASE,...] [--alone] [--disk-busy] [--out FILE]
+const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--dense N] [--pods-per-shim N] [--images N] [--pull-mb N] [--pull-programs] [--pull-kinds KIND,...] [--turn-ms N] [--tls] [--only PHASE,...] [--alone] [--disk-busy] [--out FILE]
 
   --rounds N    rounds, each of which measures scribe and containerd in turn (7)
   --pods N      pods of a serial round and commands of an exec round; a parallel round has twice as many (20)
@@ -47,6 +54,7 @@ const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--sec
   --pods-per-shim N  what scribe is configured with (1)
   --images N    images of a round of images (100)
   --pull-mb N   size of a large layer that is pulled, in MB, before it is compressed (100)
+  --pull-programs  large layers hold pieces of this machine's programs and libraries, and not bytes half of which are random
   --pull-kinds LIST  some of what is pulled only: ${pullKinds.join(', ')}
   --turn-ms N   a registry that is so far away: milliseconds there and back, for images and pulls (on loopback unless told)
   --tls         the registry speaks TLS
@@ -70,6 +78,7 @@ interface Options {
   readonly out: string | undefined;
   readonly images: number;
   readonly pullMb: number;
+  readonly contentOf: () => Promise<Content>;
   readonly pullKinds: readonly PullKind[];
   /** null: the registry is on this machine's own loopback. */
   readonly turnMs: number | null;
@@ -95,6 +104,7 @@ const readOptions = (): Options => {
       'pods-per-shim': { type: 'string', default: '1' },
       images: { type: 'string', default: '100' },
       'pull-mb': { type: 'string', default: '100' },
+      'pull-programs': { type: 'boolean', default: false },
       'turn-ms': { type: 'string' },
       tls: { type: 'boolean', default: false },
       'pull-kinds': { type: 'string', default: pullKinds.join(',') },
@@ -134,6 +144,7 @@ const readOptions = (): Options => {
     isTls: values.tls,
     turnMs: values['turn-ms'] === undefined ? null : positive('turn-ms', values['turn-ms'], Number.isFinite),
     pullMb: positive('pull-mb', values['pull-mb'], Number.isInteger),
+    contentOf: values['pull-programs'] ? programContent : () => Promise.resolve(halfRandomContent),
     pullKinds: namedIn('pull-kinds', values['pull-kinds'], pullKinds),
     before: values.before,
     isAlone: values.alone,
@@ -161,7 +172,20 @@ const setUp = async (): Promise<void> => {
 const startAll = async (
   owner: Owner,
   dir: string,
-  { before, isAlone, nri, crun, plan, images, pullMb, pullKinds: kinds, turnMs, isTls, podsPerShim }: Options,
+  {
+    before,
+    isAlone,
+    nri,
+    crun,
+    plan,
+    images,
+    pullMb,
+    contentOf,
+    pullKinds: kinds,
+    turnMs,
+    isTls,
+    podsPerShim,
+  }: Options,
   signal: AbortSignal,
 ): Promise<Bench> => {
   const netns = await netnsOf(owner);
@@ -174,7 +198,7 @@ const startAll = async (
   await registry.push('pause', 'latest', pause);
   const isPulled = plan.phases.some((phase) => pullPhases.includes(phase));
   if (isPulled) progress(`building the images that are pulled, of layers of ${pullMb} MB`);
-  const pullImages = isPulled ? await pushPullImages(registry, registryName, pullMb, kinds) : null;
+  const pullImages = isPulled ? await pushPullImages(registry, registryName, pullMb, await contentOf(), kinds) : null;
   const manyImages = plan.phases.includes('images') ? await pushManyImages(registry, registryName, images) : null;
   const registryConfigDir = await registry.mirrorsFor([registryName], await frontOf(owner, registry, netns, turnMs));
   const pauseImage = `${registryName}/pause:latest`;

@@ -111,6 +111,8 @@ need_for_run() {
   need iproute2 ip
   need iptables iptables
   need util-linux setpriv
+  # Without it gzip layers are inflated by what Node brings along, and elsewhere than in Debian it has other names.
+  ! has apt-get || need libisal2 /usr/lib/*-linux-gnu/libisal.so.2
 }
 
 need_for_test() {

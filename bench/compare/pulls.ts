@@ -4,7 +4,7 @@
  * work. Knows no goal.
  */
 import { randomBytes } from 'node:crypto';
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -67,18 +67,45 @@ const megabyte = 1_000_000;
 const words = Buffer.from('what a program says, again and again, in words that are found in many of its files; ');
 
 /** About half of it can be compressed away, as of programs: some of each KiB is random, the rest is words. */
-const content = (bytes: number): Buffer => {
+export const halfRandomContent: Content = (bytes) => {
   const filled = Buffer.alloc(bytes, words);
   const random = randomBytes(Math.ceil(bytes / 2));
   for (let at = 0; at < bytes; at += 1024) random.copy(filled, at, at / 2, Math.min(at / 2 + 512, random.length));
   return filled;
 };
 
-const largeLayer = (name: string, sizeMb: number): LayerEntry[] =>
+/** What the large files of a layer hold: so many bytes, others each time. */
+export type Content = (bytes: number) => Buffer;
+
+const programDirectories = ['/usr/bin', '/usr/lib'];
+const programMb = 256;
+
+/** Pieces of this machine's programs and libraries, one after the other and then again: as images have them, and no layer like another. */
+export const programContent = async (): Promise<Content> => {
+  const pieces: Buffer[] = [];
+  let sizeBytes = 0;
+  for (const directory of programDirectories)
+    for (const entry of await readdir(directory, { withFileTypes: true, recursive: true })) {
+      if (!entry.isFile() || sizeBytes >= programMb * megabyte) continue;
+      const piece = await readFile(join(entry.parentPath, entry.name));
+      pieces.push(piece);
+      sizeBytes += piece.length;
+    }
+  const all = Buffer.concat(pieces);
+  let at = 0;
+  return (bytes) => {
+    if (at + bytes > all.length) at = 0;
+    const piece = Buffer.from(all.subarray(at, at + bytes));
+    at += bytes;
+    return Buffer.concat([randomBytes(16), piece.subarray(16)]);
+  };
+};
+
+const largeLayer = (name: string, sizeMb: number, contentOf: Content): LayerEntry[] =>
   Array.from({ length: Math.ceil((sizeMb * megabyte) / fileBytes) }, (_, file) => ({
     name: `${name}/file-${file}`,
     mode: 0o644,
-    content: content(fileBytes),
+    content: contentOf(fileBytes),
   }));
 
 const smallFilesLayer = (): LayerEntry[] =>
@@ -88,11 +115,12 @@ const smallFilesLayer = (): LayerEntry[] =>
     content: `file ${file}: some words to fill a small file with\n`,
   }));
 
-/** Builds the images of those kinds, of layers of `layerMb`, and puts them into the registry: what each kind is pulled by. */
+/** Builds the images of those kinds, of layers of `layerMb` with such files, and puts them into the registry: what each kind is pulled by. */
 export const pushPullImages = async (
   registry: Registry,
   host: string,
   layerMb: number,
+  contentOf: Content,
   kinds: readonly PullKind[],
 ): Promise<PullImages> => {
   const push = async (name: string, layers: readonly PackedLayer[]): Promise<string> => {
@@ -106,7 +134,7 @@ export const pushPullImages = async (
     compression?: Compression,
   ): Promise<PackedLayer[]> => {
     const layers: PackedLayer[] = [];
-    for (const name of names) layers.push(await packLayer(largeLayer(name, sizeMb), compression));
+    for (const name of names) layers.push(await packLayer(largeLayer(name, sizeMb, contentOf), compression));
     return layers;
   };
   const numbered = (count: number, prefix: string): string[] =>

@@ -1,5 +1,5 @@
 /** A unix datagram socket to listen on, as a service manager does: Node has none of its own. */
-import { native } from '../../src/platform/linux/syscalls.ts';
+import { native } from '../../src/platform/linux/native.ts';
 import { type Owner, onCleanup } from './cleanup.ts';
 
 const nativeSocket = native<[number, number, number]>('int socket(int domain, int type, int protocol)');

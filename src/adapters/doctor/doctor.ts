@@ -12,7 +12,8 @@ import { checkNriPlugins, type NriPluginsFound } from './nri-plugins.ts';
 import { checkOciRuntime, checkShim, findShim } from './programs.ts';
 import { checkRegistries, type RegistrySettings } from './registries.ts';
 import type { DoctorResult } from './result.ts';
-import { checkJoining, checkRuntimeSpeed, checkStartSpeed } from './speed.ts';
+import { createIsalInflater } from '../../platform/linux/inflate/isal.ts';
+import { checkInflatingSpeed, checkJoining, checkRuntimeSpeed, checkStartSpeed } from './speed.ts';
 import { checkOverlayfs, checkSpace } from './storage.ts';
 import { checkApparmor, checkSelinux } from './security-modules.ts';
 import { checkUserNamespaces } from './user-namespaces.ts';
@@ -83,6 +84,7 @@ export const runDoctor = async (options: DoctorOptions): Promise<readonly Doctor
     checkCgroups(node),
     checkCgroupDriver(node, options.cgroupDriver, options.systemdRuns),
     joining,
+    checkInflatingSpeed(createIsalInflater !== null),
     overlayfs,
     userNamespaces,
     apparmor,

@@ -14,10 +14,12 @@ import { type DoctorResult, ok, warning } from './result.ts';
 import type { InstalledShim } from './programs.ts';
 import { watchesMemoryFromCreation } from '../../domain/model/shim-version.ts';
 import { findProgram } from '../../platform/linux/find-program.ts';
+import { ISAL_LIBRARY } from '../../platform/linux/inflate/isal.ts';
 import { outputOf } from './tools.ts';
 
 const JOINING = 'speed of control groups';
 const startSpeed = (handler: RuntimeHandler): string => `speed of starts of ${handler.name}`;
+const INFLATING = 'speed of gzip layers';
 const runtimeSpeed = (handler: RuntimeHandler): string => `speed of ${handler.name}`;
 
 /** Where the kernel need not wait for all processors to move a process, it takes a tenth of a millisecond. */
@@ -34,6 +36,9 @@ const CONTAINER_MS = { runc: 54, crun: 19 } as const;
 
 /** Processor time of letting a container's process go, by `runc start` and by the daemon, as that page has it. */
 const START_MS = { runc: 7.2, daemon: 0.8 } as const;
+
+/** Processor time of inflating 100 MB of programs by ISA-L and by Node's zlib, as that page has it. */
+const INFLATING_MS = { isal: 140, zlib: 181 } as const;
 
 export interface Joining {
   /** For a process to join a control group, in each hierarchy one after the other. */
@@ -130,6 +135,16 @@ export const checkRuntimeSpeed = async (
   if (cgroup.version === 1) return ok(check, `${measured}; crun is installed, and best used with version 2`);
   const remedy = `Set binary_name of [runtime.handlers.${handler.name}] to "crun".`;
   return warning(check, `${measured}; crun is installed`, remedy);
+};
+
+/** What decompresses gzip layers, and what would do it in less time. */
+export const checkInflatingSpeed = (isIsalThere: boolean): DoctorResult => {
+  const { isal, zlib } = INFLATING_MS;
+  const costs = `${isal} ms of processor time for 100 MB of programs, and ${zlib} without it`;
+  const measured = `${costs}, where docs/benchmarks/what-a-node-could-do.md was measured`;
+  if (isIsalThere) return ok(INFLATING, `ISA-L decompresses them: ${measured}`);
+  const detail = `${ISAL_LIBRARY} is not there, which would take ${measured}`;
+  return warning(INFLATING, detail, 'Install ISA-L (Debian: apt-get install libisal2).');
 };
 
 /** What a newer shim would save: which starts the daemon does itself is in docs/decisions/starts-here.md. */

@@ -7,7 +7,7 @@ import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { constants, createZstdDecompress } from 'node:zlib';
 import { FailureError } from '../../domain/model/errors.ts';
-import { createInflater } from '../../platform/linux/inflate.ts';
+import type { Inflater } from '../../platform/linux/inflate/inflater.ts';
 
 /** Fills the beginning of the buffer with what comes next, and resolves with how many bytes that are; 0: there are no more. */
 export type ReadPacked = (into: Buffer) => Promise<number>;
@@ -145,7 +145,7 @@ const readAhead = (read: ReadPacked): (() => Promise<Buffer>) => {
  * Every member of a gzip file, into two buffers in turn: one is filled while the other is out. As gzip(1) does, it leaves what follows
  * a member after a zero byte.
  */
-async function* gunzip(read: ReadPacked): AsyncGenerator<Buffer> {
+async function* gunzip(read: ReadPacked, createInflater: () => Inflater): AsyncGenerator<Buffer> {
   const inflater = createInflater();
   const nextInput = readAhead(read);
   let place: 'inside' | 'betweenMembers' | 'end' = 'inside';
@@ -223,17 +223,25 @@ const readAt = promisify(read);
  * The plain bytes of the open file `fd`, from where it stands; each piece is valid until the next is asked for. `onInput` is told of
  * compressed bytes as they are read. Leaves the descriptor open.
  */
-export const readPlain = (fd: number, onInput: (bytes: number) => void): Promise<AsyncIterable<Buffer>> =>
-  plainOf(async (into) => (await readAt(fd, into, 0, into.length, null)).bytesRead, onInput);
+export const readPlain = (
+  fd: number,
+  createInflater: () => Inflater,
+  onInput: (bytes: number) => void,
+): Promise<AsyncIterable<Buffer>> =>
+  plainOf(async (into) => (await readAt(fd, into, 0, into.length, null)).bytesRead, createInflater, onInput);
 
 /** As readPlain, of bytes that come from wherever. */
-export const plainOf = async (read: ReadPacked, onInput: (bytes: number) => void): Promise<AsyncIterable<Buffer>> => {
+export const plainOf = async (
+  read: ReadPacked,
+  createInflater: () => Inflater,
+  onInput: (bytes: number) => void,
+): Promise<AsyncIterable<Buffer>> => {
   const { head, whole } = await peek(async (into) => {
     const bytes = await read(into);
     if (bytes > 0) onInput(bytes);
     return bytes;
   });
-  if (head.length >= 2 && head.readUInt16LE() === GZIP_MAGIC) return gunzip(whole);
+  if (head.length >= 2 && head.readUInt16LE() === GZIP_MAGIC) return gunzip(whole, createInflater);
   const magic = head.length >= MAGIC_BYTES ? head.readUInt32LE() : 0;
   return magic === ZSTD_MAGIC || isSkippable(magic) ? zstdOf(whole) : chunksOf(whole);
 };

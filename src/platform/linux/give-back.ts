@@ -14,7 +14,8 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
-import { checked, native } from './syscalls.ts';
+import { native } from './native.ts';
+import { checked } from './syscalls.ts';
 
 const QUIET_MS = 3_000;
 const LEAST_APART_MS = 30_000;

@@ -7,7 +7,8 @@
  */
 import { struct } from 'koffi';
 import { FailureError } from '../../domain/model/errors.ts';
-import { checked, native } from './syscalls.ts';
+import { native } from './native.ts';
+import { checked } from './syscalls.ts';
 
 struct('sock_fprog', { len: 'uint16_t', filter: 'void *' });
 const nativeSeccomp = native<[number, number, number, { readonly len: number; readonly filter: Uint8Array }]>(

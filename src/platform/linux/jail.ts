@@ -5,7 +5,8 @@
  * the daemon's own loop.
  */
 import { filterCalls } from './jail-filter.ts';
-import { AT_FDCWD, AT_SYMLINK_NOFOLLOW, checked, native } from './syscalls.ts';
+import { native } from './native.ts';
+import { AT_FDCWD, AT_SYMLINK_NOFOLLOW, checked } from './syscalls.ts';
 
 const nativeSetrlimit = native<[number, BigUint64Array]>('int setrlimit(int resource, const void *limit)');
 const nativeMknod = native<[Uint8Array, number, number]>(

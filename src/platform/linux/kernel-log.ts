@@ -2,7 +2,8 @@
  * The kernel's own log, the newest of it, and the lines of it that tell of the end of a process: a fault, or the OOM killer.
  * Reads only; what a line means is for whoever asked.
  */
-import { inPool, native } from './syscalls.ts';
+import { native } from './native.ts';
+import { inPool } from './syscalls.ts';
 
 const klogctl = native<[number, Uint8Array, number]>('int klogctl(int type, void *bytes, int length)');
 const SYSLOG_ACTION_READ_ALL = 3;

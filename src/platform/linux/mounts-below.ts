@@ -8,7 +8,8 @@ import { errno } from 'koffi';
 import { type CallsAt, type FileCalls, pooledEverywhere } from './file-calls.ts';
 import { isAtOrBelow, readMountPoints } from './mounts.ts';
 import { readSmallTree } from './small-tree.ts';
-import { AT_FDCWD, AT_SYMLINK_NOFOLLOW, native } from './syscalls.ts';
+import { native } from './native.ts';
+import { AT_FDCWD, AT_SYMLINK_NOFOLLOW } from './syscalls.ts';
 
 const MISSING = ['ENOENT', 'ENOTDIR'];
 const AT_NO_AUTOMOUNT = 0x800;

@@ -3,7 +3,8 @@
  * each page that the kernel gives away at a time, which is hundreds of turns of the loop for the mount table of a crowded node.
  */
 import { errno } from 'koffi';
-import { inPool, native, systemError } from './syscalls.ts';
+import { native } from './native.ts';
+import { inPool, systemError } from './syscalls.ts';
 
 const FIRST_BYTES = 128 * 1024;
 

@@ -6,7 +6,8 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { constants as osConstants } from 'node:os';
 import { join } from 'node:path';
-import { checked, native, systemError } from './syscalls.ts';
+import { native } from './native.ts';
+import { checked, systemError } from './syscalls.ts';
 
 /** Opaque structures of the C library, with room to spare: 336 and 80 bytes in glibc, as much or less in musl. */
 const ATTRIBUTES_BYTES = 1024;

@@ -4,7 +4,8 @@
  */
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { inPool, native } from './syscalls.ts';
+import { native } from './native.ts';
+import { inPool } from './syscalls.ts';
 
 const nativeIoctl = native<[number, number, Int32Array]>('int ioctl(int fd, unsigned long request, void *flags)');
 

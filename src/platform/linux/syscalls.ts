@@ -6,15 +6,9 @@
  */
 import type { Socket } from 'node:net';
 import { getSystemErrorMessage, getSystemErrorName } from 'node:util';
-import { errno, type KoffiFunc, load } from 'koffi';
+import { errno } from 'koffi';
+import { native, type NativeFunction } from './native.ts';
 import { createSemaphore } from './semaphore.ts';
-
-type NativeFunction<Args extends unknown[]> = KoffiFunc<(...args: Args) => number>;
-
-const libc = load(null);
-
-export const native = <Args extends unknown[]>(definition: string): NativeFunction<Args> =>
-  libc.func(definition) as NativeFunction<Args>;
 
 const nativeFlock = native<[number, number]>('int flock(int fd, int operation)');
 const nativeMount = native<[string, string, string, number, string | null]>(

@@ -5,6 +5,7 @@ import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { constants, gunzipSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { createFastestInflater } from '../../../src/platform/linux/inflate/fastest.ts';
 import { readPlain } from '../../../src/adapters/images/compression.ts';
 import { failureOf } from '../../support/images/store.ts';
 import { tempDir } from '../../support/temp-dir.ts';
@@ -16,7 +17,7 @@ const plainOf = async (t: TestContext, compressed: Buffer): Promise<Buffer> => {
   try {
     let read = 0;
     const pieces = await Array.fromAsync(
-      await readPlain(handle.fd, (bytes) => {
+      await readPlain(handle.fd, createFastestInflater, (bytes) => {
         read += bytes;
       }),
       // It is valid until the next is asked for.
@@ -113,7 +114,7 @@ describe('compressed layers', () => {
     await writeFile(path, gzipSync(bytes));
     const handle = await open(path);
     t.after(() => handle.close());
-    const pieces = (await readPlain(handle.fd, () => undefined))[Symbol.asyncIterator]();
+    const pieces = (await readPlain(handle.fd, createFastestInflater, () => undefined))[Symbol.asyncIterator]();
     const first = (await pieces.next()).value as Buffer;
     assert.ok(first.length < bytes.length && first.equals(bytes.subarray(0, first.length)));
     await pieces.return?.();

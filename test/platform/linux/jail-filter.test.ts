@@ -12,7 +12,7 @@ const filtered = async (script: string): Promise<unknown> => {
   const program = `
     import { writeSync } from 'node:fs';
     import { enterJail } from ${source('jail.ts')};
-    import { native } from ${source('syscalls.ts')};
+    import { native } from ${source('native.ts')};
     import { errno } from 'koffi';
     enterJail({ memoryBytesMax: 2 ** 34, fileBytesMax: 2 ** 30 });
     const say = (value) => writeSync(1, JSON.stringify(value));

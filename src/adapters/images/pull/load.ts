@@ -14,6 +14,7 @@ import { sha256Of } from '../chain-ids.ts';
 import { readPlain } from '../compression.ts';
 import { type Descriptor, DOCUMENT_BYTES_MAX } from '../documents.ts';
 import { keepFreeSpace } from '../../../platform/linux/free-space.ts';
+import { createZlibInflater } from '../../../platform/linux/inflate/zlib.ts';
 import { digestOfHex } from '../layout.ts';
 import { createTarReader, type TarEntry, type TarHandler } from '../tar/reader.ts';
 import {
@@ -135,7 +136,7 @@ const readArchive = async (
     message: 'The disk is too full to load the image archive: make room and load it again.',
   });
   try {
-    for await (const chunk of await readPlain(handle.fd, () => undefined)) {
+    for await (const chunk of await readPlain(handle.fd, createZlibInflater, () => undefined)) {
       signal.throwIfAborted();
       await keep(chunk.length);
       reading(() => reader.push(chunk));

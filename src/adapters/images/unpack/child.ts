@@ -8,6 +8,7 @@ import { createHash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync, writeSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
+import { createFastestInflater } from '../../../platform/linux/inflate/fastest.ts';
 import { enterJail } from '../../../platform/linux/jail.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { followArrivals, readArriving } from '../arrivals.ts';
@@ -84,9 +85,12 @@ interface Opened {
 
 const open = ({ archivePath, form, arriving }: UnpackRequest): Opened => {
   const fd = openArchive(archivePath, form);
-  if (arriving === undefined) return { fd, plain: (onInput) => readPlain(fd, onInput) };
+  if (arriving === undefined) return { fd, plain: (onInput) => readPlain(fd, createFastestInflater, onInput) };
   const follower = followArrivals(arriving.arrivalsPath);
-  return { fd, plain: (onInput) => plainOf(readArriving(fd, arriving.sizeBytes, follower), onInput) };
+  return {
+    fd,
+    plain: (onInput) => plainOf(readArriving(fd, arriving.sizeBytes, follower), createFastestInflater, onInput),
+  };
 };
 
 const isSame = (one: Stats, other: Stats): boolean => one.dev === other.dev && one.ino === other.ino;
@@ -202,7 +206,7 @@ const rehearse = async (): Promise<void> => {
   };
   const reader = createTarReader({ entry: () => undefined, data: () => undefined, endEntry: () => undefined });
   const hash = createHash('sha256');
-  for await (const chunk of await plainOf(read, () => undefined)) reader.push(chunk);
+  for await (const chunk of await plainOf(read, createFastestInflater, () => undefined)) reader.push(chunk);
   reader.end();
   hash.digest();
 };

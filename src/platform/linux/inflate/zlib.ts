@@ -1,10 +1,9 @@
 /**
- * gunzip by the zlib that Node brings along and exports for add-ons, called directly, on libuv's pool: into buffers of the
- * caller's, which can be used again, where node:zlib takes a new one for each piece. Must not know where bytes come from, nor
- * what becomes of them. What is wrong with them is a result and not thrown.
+ * gunzip by the zlib that Node brings along and exports for add-ons, called directly, on libuv's pool.
  */
 import { address } from 'koffi';
-import { native } from './syscalls.ts';
+import { native } from '../native.ts';
+import type { Inflater } from './inflater.ts';
 
 const nativeInit = native<[Uint8Array, number, string, number]>(
   'int inflateInit2_(void *stream, int windowBits, const char *version, int streamBytes)',
@@ -29,27 +28,7 @@ const Z_OK = 0;
 const Z_STREAM_END = 1;
 const Z_BUF_ERROR = -5;
 
-export interface Inflated {
-  readonly writtenBytes: number;
-  /** starved: it takes more input to go on, and there was none. */
-  readonly state: 'inside' | 'memberEnd' | 'starved' | 'damaged';
-}
-
-export interface Inflater {
-  /** What is inflated next, once all input before was taken. It must not change until then. */
-  readonly give: (input: Buffer) => void;
-  readonly leftBytes: () => number;
-  /** The next byte of the input that is left. */
-  readonly peek: () => number | undefined;
-  /** Inflates until there is no more input or room. One at a time; both buffers are in use until it resolves. */
-  readonly inflate: (output: Buffer) => Promise<Inflated>;
-  /** Another member follows. */
-  readonly nextMember: () => void;
-  /** Gives its memory back. Never while it inflates. */
-  readonly end: () => void;
-}
-
-export const createInflater = (): Inflater => {
+export const createZlibInflater = (): Inflater => {
   // Not of a pool that others write to; memory of buffers does not move.
   const stream = Buffer.from(new ArrayBuffer(STREAM_BYTES));
   let given: Buffer = Buffer.alloc(0);

@@ -1,0 +1,15 @@
+/**
+ * Functions of native libraries, typed by who declares them: each is given its C declaration, and TypeScript the same in its words.
+ * Knows no function itself, and what an error is.
+ */
+import { type KoffiFunc, type LibraryHandle, load } from 'koffi';
+
+export type NativeFunction<Args extends unknown[]> = KoffiFunc<(...args: Args) => number>;
+
+export const functionsOf =
+  (library: LibraryHandle) =>
+  <Args extends unknown[]>(definition: string): NativeFunction<Args> =>
+    library.func(definition) as NativeFunction<Args>;
+
+/** Of what the program itself has: the C library, and what Node exports. */
+export const native = functionsOf(load(null));
