@@ -3,7 +3,7 @@
  * the kernel. What is in the archive, that nothing else is written, and that the container always runs on.
  */
 import assert from 'node:assert/strict';
-import { access, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { sha256Of } from '../../src/adapters/images/chain-ids.ts';
@@ -11,6 +11,7 @@ import { ContainerState } from '../../src/wire/cri/api.ts';
 import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { criuTools, type CriuTools } from '../support/criu.ts';
+import { exists } from '../support/exists.ts';
 import { withCode } from '../support/failures.ts';
 import { recordsOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
@@ -25,12 +26,6 @@ interface Described {
   readonly config: { readonly metadata: { readonly name: string } };
   readonly containers: readonly { readonly name: string; readonly archive: string }[];
 }
-
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
 
 describe('a checkpoint', () => {
   const owner = cleanupAfterAll();

@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { access, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import {
@@ -20,6 +20,7 @@ import {
 import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { criuTools, type CriuTools } from '../support/criu.ts';
+import { exists } from '../support/exists.ts';
 import { withCode } from '../support/failures.ts';
 import { tar } from '../support/images/tar.ts';
 import { callsAfter } from '../support/journal.ts';
@@ -27,12 +28,6 @@ import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { containerConfig, eventually, ownPids, podConfig, removePod, runPod, statusOf } from '../support/pods.ts';
 import { tempDir } from '../support/temp-dir.ts';
-
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
 
 const invalid = (message: RegExp): ((error: unknown) => boolean) => withCode(GrpcCode.INVALID_ARGUMENT, message);
 
@@ -138,6 +133,8 @@ describe('a pod that is restored', () => {
     await cri.startContainer({ containerId: main });
     assert.match(await readFile(join(criu.tools, 'restored'), 'utf8'), /^-rw------- +1 0 +0 .* pages-1\.img$/m);
     assert.equal((await statusOf(node.daemon, main)).state, ContainerState.CONTAINER_RUNNING);
+    const why = await node.daemon.scribe('why', `container:${main}`, '--root', node.daemon.dirs.root);
+    assert.match(why.stdout.split('\n')[0] ?? '', /runs since it was restored from .*\.tar \d+/);
     const { stdout } = await cri.execSync({ containerId: main, cmd: ['cat', '/changed'], timeout: '10' });
     assert.equal(stdout.toString(), 'changed\n');
     const { exitCode } = await cri.execSync({ containerId: main, cmd: ['ls', '/bin/true'], timeout: '10' });

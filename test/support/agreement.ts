@@ -2,7 +2,7 @@
  * Whether what a daemon says is so: every pod and container it lists against the shims' own word, the processes, their
  * namespaces, mounts and cgroups; and everything of pods that is on this machine against what it lists.
  */
-import { access, readFile, readlink, stat } from 'node:fs/promises';
+import { readFile, readlink, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { dialShim } from '../../src/adapters/shim/process/live-shim.ts';
 import { statusOfSandbox } from '../../src/adapters/shim/sandbox/sandbox-service.ts';
@@ -16,6 +16,7 @@ import { pinPaths } from '../../src/domain/pod-sandbox/sandboxer.ts';
 import { namespacePins } from '../../src/domain/oci/namespaces.ts';
 import type { NodeState, PodSandbox } from '../../src/domain/model/state.ts';
 import type { Daemon } from './daemon.ts';
+import { exists } from './exists.ts';
 import { stateOf } from './journal.ts';
 import { mountsBelow } from './leftovers.ts';
 import { liveTaskOf } from '../../src/domain/model/container-state.ts';
@@ -38,12 +39,6 @@ const listed = async ({ cri }: Daemon): Promise<Listed> => {
     containers: new Map(containers.map(({ id, state }) => [id, state])),
   };
 };
-
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
 
 /** The shim's word on a task: its process while it runs, null when it does not. */
 const runningPid = async (daemon: Daemon, client: TaskClient, id: string): Promise<number | null> => {

@@ -67,7 +67,9 @@ const aliveWords = (about: About, { events, steps, present }: ContainerStory): s
       const started = lastOf(events, 'container.started');
       const stopping = lastOf(events, 'container.stopping');
       if (stopping !== null) return stoppingWords(about, stopping, steps);
-      const since = started === null ? '' : ` since it was started ${ago(nowNs, started.atNs)}`;
+      const archive = present?.checkpointArchive;
+      const begun = archive === undefined ? 'started' : `restored from ${archive}`;
+      const since = started === null ? '' : ` since it was ${begun} ${ago(nowNs, started.atNs)}`;
       return `runs${since}${again(present)}`;
     }
   }

@@ -18,24 +18,44 @@ export interface Step {
 }
 
 /** What people call a step; the name of the effect stands behind it. */
-const NAMES: Readonly<Partial<Record<EffectKind, string>>> = {
+const NAMES: Readonly<Record<Exclude<EffectKind, 'KillTask' | 'WaitUntil' | 'CallPlugins'>, string>> = {
   PreparePodSandbox: "making the pod's files",
+  CleanPodSandbox: "removing the pod's files",
   CreateNetns: 'making its network namespace',
+  RemoveNetns: 'removing its network namespace',
   PinNamespaces: 'making its namespaces',
+  UnpinNamespaces: 'removing its namespaces',
   AttachNetwork: 'attaching its network (CNI ADD)',
   DetachNetwork: 'detaching its network (CNI DEL)',
   StartShim: 'starting its shim',
   StopShim: 'ending its shim',
   ReconnectShim: 'asking its shim',
+  StartSandbox: 'starting its sandbox (shim)',
+  StopSandbox: 'ending its sandbox (shim)',
   InspectContainer: 'looking into its image',
   PrepareContainer: 'making its files',
   CleanContainer: 'removing its files',
+  UpdateContainer: 'changing its limits',
+  ReopenLog: 'opening its log anew',
   CreateTask: 'making its task (shim and OCI runtime)',
   StartTask: 'starting its task (OCI runtime)',
   DeleteTask: 'deleting its task',
   RunExec: 'running a command in it',
+  EndExec: 'ending a command in it',
+  StreamExec: 'a session of exec',
+  StreamAttach: 'a session of attach',
+  StreamPort: 'forwarding a port',
+  CheckpointTask: 'writing its checkpoint (CRIU)',
+  EndCheckpoint: 'clearing up its checkpoint',
+  ReadCheckpoint: 'reading the checkpoint',
+  CheckpointPod: "writing the pod's checkpoint (CRIU)",
+  EndPodCheckpoint: "clearing up the pod's checkpoint",
+  ReadPodCheckpoint: "reading the pod's checkpoint",
   PullImage: 'pulling the image',
-  CallPlugins: 'asking NRI plugins',
+  LoadImages: 'loading images',
+  SyncImage: 'having the image on the disk',
+  DeleteImageContent: "removing the image's content",
+  SynchronizePlugin: 'telling a plugin what is there',
 };
 
 export const stepName = (intent: Intent): string => {
@@ -47,7 +67,7 @@ export const stepName = (intent: Intent): string => {
     case 'CallPlugins':
       return `asking NRI plugins ${intent.plugins.join(', ')} (${intent.hook})`;
     default:
-      return NAMES[intent.kind] ?? intent.kind;
+      return NAMES[intent.kind];
   }
 };
 

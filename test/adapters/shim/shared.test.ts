@@ -1,6 +1,6 @@
 /** One shim that several pods have: started once, found again, ended with its last pod, and what its death takes along. */
 import assert from 'node:assert/strict';
-import { access, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { socketPathOf } from '../../../src/adapters/shim/process/bootstrap.ts';
@@ -8,12 +8,7 @@ import type { ShimAddress } from '../../../src/domain/model/tasks.ts';
 import { holdProcess, isAlive } from '../../../src/platform/linux/processes.ts';
 import { deleteOf, killOf, type Rig, openContext, openRig, processesNaming } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
-
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
+import { exists } from '../../support/exists.ts';
 
 /** As the kernel shows them: what is accepted has the name of what listens. */
 const connectionsTo = async ({ address }: ShimAddress): Promise<number> => {

@@ -1,6 +1,6 @@
 /** Shims as a whole: started once per pod, lost, stopped, found half-way started. */
 import assert from 'node:assert/strict';
-import { access, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { holdProcess, isAlive } from '../../../src/platform/linux/processes.ts';
@@ -16,12 +16,7 @@ import type { EffectOf } from '../../../src/domain/model/effects.ts';
 import type { ShimAddress } from '../../../src/domain/model/tasks.ts';
 import { deleteOf, killOf, type Rig, openContext, openRig, processesNaming } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
-
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
+import { exists } from '../../support/exists.ts';
 
 /** Kills exactly this process and waits until it is gone. */
 const killProcess = async (name: { readonly pid: number; readonly startTicks: string }, signal = 9): Promise<void> => {

@@ -1,6 +1,6 @@
 /** Tasks on real shims and a real OCI runtime: started, signalled, ended, deleted, and what is told of them. */
 import assert from 'node:assert/strict';
-import { access, open, readdir, readFile, writeFile } from 'node:fs/promises';
+import { open, readdir, readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -22,6 +22,7 @@ import type { ShimAddress } from '../../../src/domain/model/tasks.ts';
 import { eventually } from '../../support/pods.ts';
 import { deleteOf, killOf, type Rig, openContext, openRig, startOf } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
+import { exists } from '../../support/exists.ts';
 
 for (const { version, path } of await testShims()) {
   describe(`tasks of shim ${version}`, { timeout: 60_000 }, () => {
@@ -65,12 +66,6 @@ for (const { version, path } of await testShims()) {
       assert.ok(error instanceof FailureError, 'it did not fail with a failure of the catalogue');
       return error.failure;
     };
-    const exists = (file: string): Promise<boolean> =>
-      access(file).then(
-        () => true,
-        () => false,
-      );
-
     it('runs, is read by the log keeper, and its exit is told once with code and time', async () => {
       const startedNs = BigInt(Date.now()) * 1_000_000n;
       const one = await container(['sh', '-c', 'echo out; echo err >&2; sleep 0.1; exit 7']);
