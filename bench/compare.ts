@@ -78,7 +78,7 @@ interface Options {
   readonly out: string | undefined;
   readonly images: number;
   readonly pullMb: number;
-  readonly contentOf: () => Promise<Content>;
+  readonly makeContent: () => Promise<Content>;
   readonly pullKinds: readonly PullKind[];
   /** null: the registry is on this machine's own loopback. */
   readonly turnMs: number | null;
@@ -144,7 +144,7 @@ const readOptions = (): Options => {
     isTls: values.tls,
     turnMs: values['turn-ms'] === undefined ? null : positive('turn-ms', values['turn-ms'], Number.isFinite),
     pullMb: positive('pull-mb', values['pull-mb'], Number.isInteger),
-    contentOf: values['pull-programs'] ? programContent : () => Promise.resolve(halfRandomContent),
+    makeContent: values['pull-programs'] ? programContent : () => Promise.resolve(halfRandomContent),
     pullKinds: namedIn('pull-kinds', values['pull-kinds'], pullKinds),
     before: values.before,
     isAlone: values.alone,
@@ -180,7 +180,7 @@ const startAll = async (
     plan,
     images,
     pullMb,
-    contentOf,
+    makeContent,
     pullKinds: kinds,
     turnMs,
     isTls,
@@ -198,7 +198,7 @@ const startAll = async (
   await registry.push('pause', 'latest', pause);
   const isPulled = plan.phases.some((phase) => pullPhases.includes(phase));
   if (isPulled) progress(`building the images that are pulled, of layers of ${pullMb} MB`);
-  const pullImages = isPulled ? await pushPullImages(registry, registryName, pullMb, await contentOf(), kinds) : null;
+  const pullImages = isPulled ? await pushPullImages(registry, registryName, pullMb, await makeContent(), kinds) : null;
   const manyImages = plan.phases.includes('images') ? await pushManyImages(registry, registryName, images) : null;
   const registryConfigDir = await registry.mirrorsFor([registryName], await frontOf(owner, registry, netns, turnMs));
   const pauseImage = `${registryName}/pause:latest`;

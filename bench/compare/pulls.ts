@@ -66,6 +66,9 @@ const manyLayerMb = 0.5;
 const megabyte = 1_000_000;
 const words = Buffer.from('what a program says, again and again, in words that are found in many of its files; ');
 
+/** What the large files of a layer hold: so many bytes, others each time. */
+export type Content = (bytes: number) => Buffer;
+
 /** About half of it can be compressed away, as of programs: some of each KiB is random, the rest is words. */
 export const halfRandomContent: Content = (bytes) => {
   const filled = Buffer.alloc(bytes, words);
@@ -74,11 +77,10 @@ export const halfRandomContent: Content = (bytes) => {
   return filled;
 };
 
-/** What the large files of a layer hold: so many bytes, others each time. */
-export type Content = (bytes: number) => Buffer;
-
 const programDirectories = ['/usr/bin', '/usr/lib'];
 const programMb = 256;
+/** So many bytes at the beginning of a piece are random: no two are the same. */
+const markBytes = 16;
 
 /** Pieces of this machine's programs and libraries, one after the other and then again: as images have them, and no layer like another. */
 export const programContent = async (): Promise<Content> => {
@@ -95,9 +97,9 @@ export const programContent = async (): Promise<Content> => {
   let at = 0;
   return (bytes) => {
     if (at + bytes > all.length) at = 0;
-    const piece = Buffer.from(all.subarray(at, at + bytes));
+    const piece = Buffer.concat([randomBytes(markBytes), all.subarray(at + markBytes, at + bytes)]);
     at += bytes;
-    return Buffer.concat([randomBytes(16), piece.subarray(16)]);
+    return piece;
   };
 };
 

@@ -1,6 +1,8 @@
 /** `scribe why`: the first line names the true cause of twelve staged failures, and of what goes on or is gone. */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
+import { stepName } from '../../src/cli/why/steps.ts';
+import type { Intent } from '../../src/domain/model/records.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
 import { idOf } from '../engine/rig.ts';
 import { type Story, tell } from './story.ts';
@@ -27,6 +29,11 @@ const FIRST_LINES: Readonly<Record<string, RegExp>> = {
     /^PullImage of image registry\.test\/app:1 .*: the registry refused it: .*wants credentials for app and was given none\.$/,
   'A command that takes too long': /ran longer than its timeout of 2 s, and "sleep 60" was killed\.$/,
 };
+
+test('a step of a kind that a newer scribe made is called what it is', () => {
+  const ofTomorrow = { kind: 'FreezeTask' } as unknown as Intent;
+  assert.equal(stepName(ofTomorrow), 'FreezeTask');
+});
 
 describe('why', () => {
   const owner: Owner = cleanupAfterAll();

@@ -11,7 +11,7 @@ import { ContainerState } from '../../src/wire/cri/api.ts';
 import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { criuTools, type CriuTools } from '../support/criu.ts';
-import { exists } from '../support/exists.ts';
+import { exists } from '../../src/platform/linux/exists.ts';
 import { withCode } from '../support/failures.ts';
 import { recordsOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';

@@ -5,11 +5,12 @@
  */
 import assert from 'node:assert/strict';
 import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs';
-import { access, readdir, readFile, readlink, symlink, utimes } from 'node:fs/promises';
+import { readdir, readFile, readlink, symlink, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { errorCodeOf } from '../../src/platform/linux/syscalls.ts';
 import { type ContainerStatus, ContainerState } from '../../src/wire/cri/api.ts';
+import { exists } from '../../src/platform/linux/exists.ts';
 import { asNewerShim, testShims } from '../adapters/shim/rig/shims.ts';
 import { agreement } from '../support/agreement.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
@@ -46,11 +47,6 @@ const isStopped = async (pid: number): Promise<boolean> => (await seen(pid))?.st
 const hasEnded = async (pid: number): Promise<boolean> => (await seen(pid)) === null;
 /** It runs what the container is for, or has ended. */
 const isOver = async (pid: number): Promise<boolean> => (await seen(pid))?.program !== INIT;
-const isThere = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
 const hasOpen = async (pid: number, path: string): Promise<boolean> => {
   const names = await readdir(`/proc/${pid}/fd`).catch(() => []);
   const targets = await Promise.all(names.map((name) => readlink(`/proc/${pid}/fd/${name}`).catch(() => '')));
@@ -134,7 +130,7 @@ for (const starter of ['the daemon', 'the OCI runtime'] as const)
         assert.equal(readSync(fd, new Uint8Array(16)), 1);
         closeSync(fd);
       }
-      assert.ok(await isThere(fifo));
+      assert.ok(await exists(fifo));
     };
 
     /** What the next daemon says of it: to clients, and why; and what it was told by the shim. */
@@ -206,7 +202,7 @@ for (const starter of ['the daemon', 'the OCI runtime'] as const)
       await killBehindByte(begun);
       const { status, told } = await next(begun);
       assert.deepEqual([told?.status, told?.pid], ['running', begun.pid]);
-      assert.deepEqual([status.state, await isThere(begun.fifo)], [CONTAINER_RUNNING, false]);
+      assert.deepEqual([status.state, await exists(begun.fifo)], [CONTAINER_RUNNING, false]);
       const { containerId } = begun;
       assert.equal((await runtime.execSync({ containerId, cmd: ['echo', 'here'] })).stdout.toString(), 'here\n');
       await runtime.stopContainer({ containerId, timeout: '0' });

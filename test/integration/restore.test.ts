@@ -20,7 +20,7 @@ import {
 import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { criuTools, type CriuTools } from '../support/criu.ts';
-import { exists } from '../support/exists.ts';
+import { exists } from '../../src/platform/linux/exists.ts';
 import { withCode } from '../support/failures.ts';
 import { tar } from '../support/images/tar.ts';
 import { callsAfter } from '../support/journal.ts';

@@ -16,7 +16,7 @@ import { pinPaths } from '../../src/domain/pod-sandbox/sandboxer.ts';
 import { namespacePins } from '../../src/domain/oci/namespaces.ts';
 import type { NodeState, PodSandbox } from '../../src/domain/model/state.ts';
 import type { Daemon } from './daemon.ts';
-import { exists } from './exists.ts';
+import { exists } from '../../src/platform/linux/exists.ts';
 import { stateOf } from './journal.ts';
 import { mountsBelow } from './leftovers.ts';
 import { liveTaskOf } from '../../src/domain/model/container-state.ts';

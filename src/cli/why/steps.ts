@@ -58,6 +58,9 @@ const NAMES: Readonly<Record<Exclude<EffectKind, 'KillTask' | 'WaitUntil' | 'Cal
   SynchronizePlugin: 'telling a plugin what is there',
 };
 
+/** A newer scribe may have recorded a kind that is not known here: that stands for itself. */
+const nameOfKind = (kind: keyof typeof NAMES): string => (Object.hasOwn(NAMES, kind) ? NAMES[kind] : kind);
+
 export const stepName = (intent: Intent): string => {
   switch (intent.kind) {
     case 'KillTask':
@@ -67,7 +70,7 @@ export const stepName = (intent: Intent): string => {
     case 'CallPlugins':
       return `asking NRI plugins ${intent.plugins.join(', ')} (${intent.hook})`;
     default:
-      return NAMES[intent.kind];
+      return nameOfKind(intent.kind);
   }
 };
 

@@ -13,3 +13,23 @@ export const functionsOf =
 
 /** Of what the program itself has: the C library, and what Node exports. */
 export const native = functionsOf(load(null));
+
+/**
+ * Makes the call in libuv's pool. errno is the pool thread's, handed over for as long as `judge` looks at the result: what that
+ * throws is what the promise rejects with.
+ */
+export const callInPool = <Args extends unknown[]>(
+  call: NativeFunction<Args>,
+  args: Args,
+  judge: (result: number) => number = (result) => result,
+): Promise<number> =>
+  new Promise((resolve, reject) => {
+    call.async(...args, (failure: Error | null, result: number) => {
+      if (failure) return reject(failure);
+      try {
+        resolve(judge(result));
+      } catch (thrown) {
+        reject(thrown);
+      }
+    });
+  });

@@ -7,7 +7,7 @@
 import type { Socket } from 'node:net';
 import { getSystemErrorMessage, getSystemErrorName } from 'node:util';
 import { errno } from 'koffi';
-import { native, type NativeFunction } from './native.ts';
+import { callInPool, native, type NativeFunction } from './native.ts';
 import { createSemaphore } from './semaphore.ts';
 
 const nativeFlock = native<[number, number]>('int flock(int fd, int operation)');
@@ -91,19 +91,7 @@ export const inPool = <Args extends unknown[]>(
   subject: string,
   call: NativeFunction<Args>,
   ...args: Args
-): Promise<number> =>
-  poolTurn(
-    null,
-    () =>
-      new Promise((resolve, reject) => {
-        call.async(...args, (failure: Error | null, result: number) => {
-          // errno is the pool thread's, handed over for the length of this callback only.
-          if (failure) reject(failure);
-          else if (result < 0) reject(systemError(syscall, errno(), subject));
-          else resolve(result);
-        });
-      }),
-  );
+): Promise<number> => poolTurn(null, () => callInPool(call, args, (result) => checked(syscall, subject, result)));
 
 /** The code of a system error (ENOENT, …), or undefined for any other thing that was thrown. */
 export const errorCodeOf = (error: unknown): string | undefined =>

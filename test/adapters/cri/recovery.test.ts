@@ -15,6 +15,7 @@ import { stateOf } from '../../support/journal.ts';
 import { busyboxName, startNode, type TestNode } from '../../support/node.ts';
 import { eventually, runPod } from '../../support/pods.ts';
 import { liveTaskOf } from '../../../src/domain/model/container-state.ts';
+import { exists } from '../../../src/platform/linux/exists.ts';
 
 const { CONTAINER_RUNNING, CONTAINER_EXITED } = ContainerState;
 const sleeper = ['sleep', '1000'];
@@ -123,11 +124,8 @@ describe('a daemon that was killed and starts again', { timeout: 60_000 }, () =>
     assert.ok(BigInt(layer.timestamp) > 0n && BigInt(layer.inodesUsed?.value ?? 0) > 0n);
     assert.ok(layer.usedBytes !== undefined);
 
-    await eventually('it is written down up to where events were delivered', async () =>
-      access(join(daemon.dirs.state, 'events.cursor')).then(
-        () => true,
-        () => false,
-      ),
+    await eventually('it is written down up to where events were delivered', () =>
+      exists(join(daemon.dirs.state, 'events.cursor')),
     );
     heard.length = 0;
     const taskPid = liveTaskOf(stateOf(daemon).containers.get(containerId))?.pid ?? 0;

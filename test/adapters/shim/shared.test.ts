@@ -8,7 +8,7 @@ import type { ShimAddress } from '../../../src/domain/model/tasks.ts';
 import { holdProcess, isAlive } from '../../../src/platform/linux/processes.ts';
 import { deleteOf, killOf, type Rig, openContext, openRig, processesNaming } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
-import { exists } from '../../support/exists.ts';
+import { exists } from '../../../src/platform/linux/exists.ts';
 
 /** As the kernel shows them: what is accepted has the name of what listens. */
 const connectionsTo = async ({ address }: ShimAddress): Promise<number> => {

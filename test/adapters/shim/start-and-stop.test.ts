@@ -16,7 +16,7 @@ import type { EffectOf } from '../../../src/domain/model/effects.ts';
 import type { ShimAddress } from '../../../src/domain/model/tasks.ts';
 import { deleteOf, killOf, type Rig, openContext, openRig, processesNaming } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
-import { exists } from '../../support/exists.ts';
+import { exists } from '../../../src/platform/linux/exists.ts';
 
 /** Kills exactly this process and waits until it is gone. */
 const killProcess = async (name: { readonly pid: number; readonly startTicks: string }, signal = 9): Promise<void> => {

@@ -22,7 +22,7 @@ import type { ShimAddress } from '../../../src/domain/model/tasks.ts';
 import { eventually } from '../../support/pods.ts';
 import { deleteOf, killOf, type Rig, openContext, openRig, startOf } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
-import { exists } from '../../support/exists.ts';
+import { exists } from '../../../src/platform/linux/exists.ts';
 
 for (const { version, path } of await testShims()) {
   describe(`tasks of shim ${version}`, { timeout: 60_000 }, () => {

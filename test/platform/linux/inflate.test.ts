@@ -43,7 +43,7 @@ const member = fc
   .tuple(fc.oneof(words, bytes), fc.constantFrom(0, 1, 6, 9))
   .map(([plain, level]) => gzipSync(plain, { level }));
 
-/** gzip's flags of a header with everything: text, checksum of the header, extra field, name, comment. */
+/** The same with an extra field, a name and a comment in gzip's header. */
 const withEverything = (packed: Buffer): Buffer =>
   Buffer.concat([
     packed.subarray(0, 3),
@@ -81,7 +81,7 @@ for (const [name, create] of ways)
         }),
       ));
 
-    it('reads headers with everything, wherever they are cut', async () => {
+    it('reads headers with everything that is of any length, wherever they are cut', async () => {
       const packed = withEverything(gzipSync('what is packed'));
       for (let pieceBytes = 1; pieceBytes <= packed.length; pieceBytes += 1) {
         const size = { pieceBytes, roomBytes: 100 };

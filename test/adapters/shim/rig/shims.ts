@@ -1,19 +1,14 @@
 /** Finds the real shims that the tests run against. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { access, chmod, writeFile } from 'node:fs/promises';
+import { chmod, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { parseShimVersion } from '../../../../src/adapters/shim/process/bootstrap.ts';
 import { watchesMemoryFromCreation } from '../../../../src/domain/model/shim-version.ts';
+import { exists } from '../../../../src/platform/linux/exists.ts';
 
 const run = promisify(execFile);
-
-const executable = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
 
 const shimName = 'containerd-shim-runc-v2';
 
@@ -26,7 +21,7 @@ export interface TestShim {
 export const testShims = async (): Promise<readonly TestShim[]> => {
   const inPath = (process.env['PATH'] ?? '').split(delimiter).map((dir) => join(dir, shimName));
   const installed: string[] = [];
-  for (const path of inPath) if (installed.length === 0 && (await executable(path))) installed.push(path);
+  for (const path of inPath) if (installed.length === 0 && (await exists(path))) installed.push(path);
   assert.ok(installed.length > 0, `${shimName} is needed for this test: install containerd`);
   assert.equal(process.getuid?.(), 0, 'this test runs containers and needs root');
   const named = (process.env['SCRIBE_TEST_SHIMS'] ?? '').split(delimiter).filter(Boolean);
