@@ -1,6 +1,7 @@
 /** `scribe history`: who called what, when, and how it ended, from the journal, with its daemon up or down. */
 import { resolve } from 'node:path';
 import { openReader } from '../journal/open.ts';
+import { readAhead } from '../journal/read-ahead.ts';
 import { callMethods } from '../domain/call/catalogue.ts';
 import { command, misuse, type Values } from './command.ts';
 import { openCursor, rangeBehind } from './cursor.ts';
@@ -199,6 +200,9 @@ export const history = command({
     const { wanted, filter, range: askedRange, limit } = readOptions(values);
     const path = await readableJournal(await rootOf(values));
     const cursorFile = values['cursor-file'];
+    // Things are looked for from the start, in whichever order they are shown.
+    if (!choosesAll(wanted)) void readAhead(path, 'start');
+    else if (values.reverse === true && limit === Number.POSITIVE_INFINITY) void readAhead(path, 'end');
     const reader = openReader(path);
     // Before anything is read, so that nothing can be written unseen.
     const watch = values.follow === true ? watchJournal(path) : null;

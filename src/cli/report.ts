@@ -1,6 +1,7 @@
 /** `scribe report`: how often what was done, by whom and how it ended, counted from the journal, with its daemon up or down. */
 import { openReader } from '../journal/open.ts';
 import { openQueries, type Queries } from '../journal/queries.ts';
+import { readAhead } from '../journal/read-ahead.ts';
 import type { JournalReader } from '../journal/reader.ts';
 import { nearest } from '../config/nearest.ts';
 import { command, failure, misuse } from './command.ts';
@@ -258,6 +259,8 @@ export const report = command({
     };
     const range = parseRange(values);
     const path = await readableJournal(await rootOf(values));
+    // Names are looked up from all over it, for whatever range.
+    void readAhead(path, 'start');
     const reader = openReader(path);
     try {
       refuseAmbiguous(asked.filter, reader.streamsBeginning);

@@ -1,6 +1,7 @@
 /** `scribe sql`: one question to the journal in SQL, where sqlite3 is not installed or a limit on its time is wanted. */
 import { text } from 'node:stream/consumers';
 import { parseDurationMs } from '../config/units.ts';
+import { readAhead } from '../journal/read-ahead.ts';
 import { command, misuse } from './command.ts';
 import { jsonLine } from './format.ts';
 import { type Output, write } from './io.ts';
@@ -81,6 +82,8 @@ export const sql = command({
     const journalPath = await readableJournal(await rootOf(values));
     const question = operand ?? (await text(io.stdin));
     if (question.trim() === '') throw misuse('QUERY is empty: give it as an argument or on standard input.');
+    // Views look names up from all over it.
+    void readAhead(journalPath, 'start');
     const stop = new AbortController();
     // Nobody else ends the child, which would hold its moment of the journal open for as long as it reckons.
     io.beforeEnd?.(async () => stop.abort());

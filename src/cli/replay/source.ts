@@ -12,6 +12,7 @@ import { foldState } from '../../journal/fold.ts';
 import { openReader } from '../../journal/open.ts';
 import { isOwnType, JOURNAL_PRUNED } from '../../journal/own-records.ts';
 import { readableCopy } from '../../journal/readable-copy.ts';
+import { readAhead } from '../../journal/read-ahead.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { failure } from '../command.ts';
@@ -62,6 +63,8 @@ export interface ReadTold {
 
 export const journalSource = (name: string, file: string): Source => {
   const { path, release } = readableCopy(file);
+  // What was pruned is looked for from its end.
+  void readAhead(path, 'end');
   const reader = openReader(path);
   const headSeq = reader.headSeq();
   const pruned = reader.lastPrunedSeq(headSeq);
