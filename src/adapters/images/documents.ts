@@ -302,8 +302,14 @@ const fitness = (found: Descriptor['platform'], wanted: Platform): number => {
   return level !== undefined && wantedLevel !== undefined && level <= wantedLevel ? 1 + level : 1;
 };
 
-/** The manifest of an index for this machine. Throws FailureError ImageInvalid when it has none. */
-export const selectManifest = (index: Index, wanted: Platform): Descriptor => {
+/** Of those that do not say for which machine they are: each has to be fetched to be known. */
+const UNLABELLED_MAX = 16;
+
+/**
+ * The manifest of an index for this machine; where none says so, those that do not say at all, whose configs may, in their
+ * order. At least one. Throws FailureError ImageInvalid when there is none of either.
+ */
+export const selectManifests = (index: Index, wanted: Platform): readonly Descriptor[] => {
   const best = index.manifests.reduce<{ readonly fit: number; readonly manifest: Descriptor | null }>(
     (chosen, manifest) => {
       const fit = fitness(manifest.platform, wanted);
@@ -311,10 +317,9 @@ export const selectManifest = (index: Index, wanted: Platform): Descriptor => {
     },
     { fit: 0, manifest: null },
   );
-  const [only] = index.manifests;
-  const unlabelled = index.manifests.length === 1 && only?.platform === null ? only : null;
-  const manifest = best.manifest ?? unlabelled;
-  if (manifest !== null) return manifest;
+  if (best.manifest !== null) return [best.manifest];
+  const unlabelled = index.manifests.filter(({ platform }) => platform === null);
+  if (unlabelled.length > 0) return unlabelled.slice(0, UNLABELLED_MAX);
   const offered = index.manifests.flatMap(({ platform }) =>
     platform === null ? [] : `${platform.os}/${platform.architecture}`,
   );

@@ -9,9 +9,10 @@ import {
   type Manifest,
   parseConfig,
   parseDocument,
-  selectManifest,
+  selectManifests,
 } from '../../../src/adapters/images/documents.ts';
 import { type Failure, FailureError } from '../../../src/domain/model/errors.ts';
+import type { Platform } from '../../../src/adapters/images/types.ts';
 import { buildImage, buildIndex } from '../../support/images/build.ts';
 import { tar } from '../../support/images/tar.ts';
 
@@ -125,10 +126,12 @@ describe('image documents', () => {
       { image: dockerImage, os: 'linux', architecture: 'arm64', variant: 'v8' },
     ];
     const parsed = (from: typeof entries): Index => parseDocument(buildIndex(from).manifest, '') as Index;
-    assert.equal(selectManifest(parsed(entries), amd64).digest, image.digest);
-    assert.equal(selectManifest(parsed(entries), { os: 'linux', architecture: 'arm64' }).digest, dockerImage.digest);
-    assert.equal(selectManifest(parsed(entries.slice(0, 2)), amd64).digest, dockerImage.digest);
-    const failure = failed(() => selectManifest(parsed(entries), { os: 'linux', architecture: 'riscv64' }));
+    const digestFor = (among: typeof entries, platform: Platform): string | undefined =>
+      selectManifests(parsed(among), platform)[0]?.digest;
+    assert.equal(digestFor(entries, amd64), image.digest);
+    assert.equal(digestFor(entries, { os: 'linux', architecture: 'arm64' }), dockerImage.digest);
+    assert.equal(digestFor(entries.slice(0, 2), amd64), dockerImage.digest);
+    const failure = failed(() => selectManifests(parsed(entries), { os: 'linux', architecture: 'riscv64' }));
     assert.match(failure.message, /not made for linux\/riscv64, only for windows\/amd64, linux\/amd64, linux\/arm64/);
   });
 
@@ -142,7 +145,7 @@ describe('image documents', () => {
       });
       const index = parseDocument(buildIndex(entries).manifest, '') as Index;
       const platform = { os: 'linux', architecture, ...(wanted === undefined ? {} : { variant: wanted }) };
-      const { digest: found } = selectManifest(index, platform);
+      const found = selectManifests(index, platform)[0]?.digest;
       return variants[built.findIndex((one) => one.digest === found)];
     };
     assert.equal(chosen('amd64', 'v3'), 'v3');
@@ -166,7 +169,7 @@ describe('image documents', () => {
         { image, os: 'Linux', architecture: named },
       ];
       const index = parseDocument(buildIndex(entries).manifest, '') as Index;
-      assert.equal(selectManifest(index, wanted).digest, image.digest, named);
+      assert.equal(selectManifests(index, wanted)[0]?.digest, image.digest, named);
       checkPlatform(parseConfig(json({ os: 'linux', architecture: named })).platform, wanted);
     }
     failed(() => checkPlatform(parseConfig(json({ os: 'linux', architecture: 'constructor' })).platform, amd64));

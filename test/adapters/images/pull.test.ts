@@ -116,6 +116,26 @@ describe('pulling images', { timeout: 90_000 }, () => {
     }
   });
 
+  it('takes from an index that says no platforms the image whose config is of this machine', async (t) => {
+    const store = await startStore(t);
+    const [mine, other, nested] = [
+      buildImage([{ tar: layer('mine') }]),
+      buildImage([{ tar: layer('other') }], { architecture: foreign }),
+      buildImage([{ tar: layer('nested') }]),
+    ];
+    for (const [tag, image] of Object.entries({ mine, other, nested })) await registry.push('unsaid', tag, image);
+    const put = async (tag: string, index: ReturnType<typeof buildIndex>): Promise<void> =>
+      void (await registry.putManifest('unsaid', tag, index.manifest, index.manifestType));
+    await put('all', buildIndex([{ image: other }, { image: mine }]));
+    assert.equal((await store.pull(`${registry.host}/unsaid:all`)).manifestDigest, mine.digest);
+    await put('said', buildIndex([{ image: mine }, { image: nested, ...platform }]));
+    assert.equal((await store.pull(`${registry.host}/unsaid:said`)).manifestDigest, nested.digest);
+    await put('foreign', buildIndex([{ image: other }, { image: other }]));
+    const failure = await store.failedPull(`${registry.host}/unsaid:foreign`);
+    assert.equal(failure.reason, 'ImageInvalid');
+    assert.match(failure.message, new RegExp(`made for .*${foreign}.* this machine is linux/${platform.architecture}`));
+  });
+
   it('says NotFound for what the registry does not have, and Unavailable when there is none', async (t) => {
     const store = await startStore(t, { limits: { attemptsMax: 2 } });
     const missing = await store.failedPull(`${registry.host}/no/such:image`);

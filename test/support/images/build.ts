@@ -90,8 +90,9 @@ export const buildImage = (
 export const buildIndex = (
   entries: readonly {
     readonly image: BuiltImage;
-    readonly os: string;
-    readonly architecture: string;
+    /** What is left out, the index does not say. */
+    readonly os?: string;
+    readonly architecture?: string;
     readonly variant?: string;
   }[],
 ): { readonly manifest: Buffer; readonly manifestType: string; readonly digest: string } => {
@@ -104,7 +105,7 @@ export const buildIndex = (
         mediaType: image.manifestType,
         digest: image.digest,
         size: image.manifest.length,
-        platform: { os, architecture, ...(variant === undefined ? {} : { variant }) },
+        ...(os === undefined ? {} : { platform: { os, architecture, ...(variant === undefined ? {} : { variant }) } }),
       })),
     }),
   );

@@ -14,7 +14,7 @@ import {
   type Manifest,
   parseConfig,
   parseDocument,
-  selectManifest,
+  selectManifests,
 } from '../documents.ts';
 import type { Platform } from '../types.ts';
 
@@ -64,34 +64,52 @@ const readDocument = async (
   return stored === null ? await source.fetchDocument(digest) : { bytes: stored, mediaType: '' };
 };
 
-const findManifest = async (
-  target: string,
-  source: ImageSource,
-  blobs: BlobStore,
-  platform: Platform,
-): Promise<FoundManifest> => {
-  const passed: string[] = [];
-  let digest = target;
-  let claimedType = '';
-  for (let depth = 0; depth <= INDEX_DEPTH_MAX; depth += 1) {
-    const { bytes, mediaType } = await readDocument(digest, source, blobs);
-    const document = parseDocument(bytes, claimedType || mediaType);
-    await blobs.put(bytes);
-    passed.push(digest);
-    if (document.kind === 'manifest') return { manifest: document, digest, blobs: passed };
-    const chosen = selectManifest(document, platform);
-    digest = chosen.digest;
-    claimedType = chosen.mediaType;
-  }
-  throw invalid('its indexes lead to indexes again and again');
-};
-
 const readConfig = async (descriptor: Descriptor, source: ImageSource, blobs: BlobStore): Promise<ConfigDocument> => {
   const bytes = (await storedDocument(descriptor.digest, blobs)) ?? (await source.fetchConfig(descriptor));
   const config = parseConfig(bytes);
   await blobs.put(bytes);
   return config;
 };
+
+/** What a manifest is looked for in, and for which machine. */
+type Search = Pick<BringOptions, 'source' | 'blobs' | 'platform'>;
+
+/** From a document on that may be an index, and lies below so many of them. */
+const findManifest = async (
+  digest: string,
+  claimedType: string,
+  search: Search,
+  depth: number,
+): Promise<FoundManifest> => {
+  const { source, blobs, platform } = search;
+  if (depth > INDEX_DEPTH_MAX) throw invalid('its indexes lead to indexes again and again');
+  const { bytes, mediaType } = await readDocument(digest, source, blobs);
+  const document = parseDocument(bytes, claimedType || mediaType);
+  await blobs.put(bytes);
+  if (document.kind === 'manifest') return { manifest: document, digest, blobs: [digest] };
+  const found = await findAmong(selectManifests(document, platform), search, depth + 1);
+  return { ...found, blobs: [digest, ...found.blobs] };
+};
+
+/** The first whose config is of this machine; one that is alone is taken as it is. Throws what was wrong with the last. */
+async function findAmong(candidates: readonly Descriptor[], search: Search, depth: number): Promise<FoundManifest> {
+  const areSeveral = candidates.length > 1;
+  // Below one of several no further index is gone into, lest few documents lead to thousands.
+  const below = areSeveral ? INDEX_DEPTH_MAX : depth;
+  let misfit: unknown = null;
+  for (const { digest, mediaType } of candidates) {
+    try {
+      const found = await findManifest(digest, mediaType, search, below);
+      if (areSeveral)
+        checkPlatform((await readConfig(found.manifest.config, search.source, search.blobs)).platform, search.platform);
+      return found;
+    } catch (error) {
+      if (!(error instanceof FailureError) || error.failure.reason !== 'ImageInvalid') throw error;
+      misfit = error;
+    }
+  }
+  throw misfit;
+}
 
 const layersOf = (manifest: Manifest, config: ConfigDocument): readonly ImageLayer[] => {
   if (config.diffIds.length !== manifest.layers.length) {
@@ -162,7 +180,7 @@ interface BringOptions {
  */
 export const bringImage = async (options: BringOptions): Promise<ImageContent> => {
   const { target, source, blobs, platform, names, observer } = options;
-  const found = await findManifest(target, source, blobs, platform);
+  const found = await findManifest(target, '', options, 0);
   const { config: configDescriptor, layers: descriptors } = found.manifest;
   const reading = readConfig(configDescriptor, source, blobs).then((config) => {
     checkPlatform(config.platform, platform);
