@@ -8,13 +8,13 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { readNoteFile } from './checkpoints.ts';
 import { HASH_BYTES, sha256 } from './encoding.ts';
-import { type Note, noteBody, noteText, parseNote, parseSignatures, publicKeyOf } from './notes.ts';
+import { type Note, noteBody, noteText, parseNote, parseSignatures, SPKI_HEAD } from './notes.ts';
 
-/** Of signed-note: an Ed25519 key that cosigns, with the time at which it did. */
-const COSIGNATURE_V1 = 0x04;
 const KEY_ID_BYTES = 4;
 const TIME_BYTES = 8;
-const SIGNATURE_BYTES = 64;
+const NAME_BYTES_MAX = 255;
+/** The end of the year 9999: beyond it nothing that shows a time knows one. */
+const SECONDS_MAX = 253_402_300_799n;
 const FILE_MODE = 0o600;
 
 /** A witness by its vkey. */
@@ -22,27 +22,82 @@ export interface Cosigner {
   readonly name: string;
   readonly id: Uint8Array;
   readonly key: KeyObject;
+  readonly kind: CosignerKind;
 }
+
+/** What keys of one algorithm sign, and how long both are. */
+interface CosignerKind {
+  /** The algorithm in key ids and vkeys, of signed-note. */
+  readonly algorithm: number;
+  readonly keyBytes: number;
+  readonly signatureBytes: number;
+  /** DER of every public key of this kind, before its own bytes. */
+  readonly spkiHead: Buffer;
+  readonly message: (cosigner: string, seconds: bigint, note: Note) => Buffer;
+}
+
+const ED25519_V1: CosignerKind = {
+  algorithm: 0x04,
+  keyBytes: HASH_BYTES,
+  signatureBytes: 64,
+  spkiHead: SPKI_HEAD,
+  message: (_cosigner, seconds, note) => Buffer.from(`cosignature/v1\ntime ${seconds}\n${noteBody(note)}`),
+};
+
+const uint64 = (value: bigint): Buffer => {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(value);
+  return bytes;
+};
+
+const opaque = (text: string): Buffer => {
+  const bytes = Buffer.from(text);
+  return Buffer.concat([Buffer.of(bytes.length), bytes]);
+};
+
+/** A checkpoint is the subtree that begins at leaf 0. Signs the cosigner's name, too, and knows no lines behind the root. */
+const ML_DSA_44_V1: CosignerKind = {
+  algorithm: 0x06,
+  keyBytes: 1312,
+  signatureBytes: 2420,
+  spkiHead: Buffer.from('30820532300b06096086480165030403110382052100', 'hex'),
+  message: (cosigner, seconds, { origin, size, root }) =>
+    Buffer.concat([
+      Buffer.from('subtree/v1\n\0'),
+      opaque(cosigner),
+      uint64(seconds),
+      opaque(origin),
+      uint64(0n),
+      uint64(BigInt(size)),
+      root,
+    ]),
+};
+
+const KINDS: readonly CosignerKind[] = [ED25519_V1, ML_DSA_44_V1];
 
 /** null: no vkey of a cosigner. */
 export const cosignerOf = (vkey: string): Cosigner | null => {
   const [, name = '', id = '', encoded = ''] = /^([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+=*)$/.exec(vkey.trim()) ?? [];
   const bytes = Buffer.from(encoded, 'base64');
-  if (bytes.length !== 1 + HASH_BYTES || bytes[0] !== COSIGNATURE_V1) return null;
+  const kind = KINDS.find(({ algorithm, keyBytes }) => bytes[0] === algorithm && bytes.length === 1 + keyBytes);
+  if (kind === undefined || Buffer.byteLength(name) > NAME_BYTES_MAX) return null;
   const own = sha256(Buffer.concat([Buffer.from(`${name}\n`), bytes])).subarray(0, KEY_ID_BYTES);
   if (own.toString('hex') !== id) return null;
-  return { name, id: own, key: createPublicKey(publicKeyOf(bytes.subarray(1))) };
+  const der = Buffer.concat([kind.spkiHead, bytes.subarray(1)]);
+  return { name, id: own, key: createPublicKey({ key: der, format: 'der', type: 'spki' }), kind };
 };
 
-/** When a witness cosigned a note, in seconds since 1970; null when it did not. */
+/** When a witness cosigned a note, in seconds since 1970; null when it did not, or says no time. */
 export const cosignedAtSeconds = (cosigner: Cosigner, note: Note): number | null => {
+  const { signatureBytes, message } = cosigner.kind;
   for (const { name, bytes } of note.signatures) {
     const signature = Buffer.from(bytes);
-    if (name !== cosigner.name || signature.length !== KEY_ID_BYTES + TIME_BYTES + SIGNATURE_BYTES) continue;
+    if (name !== cosigner.name || signature.length !== KEY_ID_BYTES + TIME_BYTES + signatureBytes) continue;
     if (!signature.subarray(0, KEY_ID_BYTES).equals(cosigner.id)) continue;
-    const seconds = Number(signature.readBigUInt64BE(KEY_ID_BYTES));
-    const message = Buffer.from(`cosignature/v1\ntime ${seconds}\n${noteBody(note)}`);
-    if (verifyBytes(null, message, cosigner.key, signature.subarray(KEY_ID_BYTES + TIME_BYTES))) return seconds;
+    const seconds = signature.readBigUInt64BE(KEY_ID_BYTES);
+    if (seconds === 0n || seconds > SECONDS_MAX) continue;
+    const own = signature.subarray(KEY_ID_BYTES + TIME_BYTES);
+    if (verifyBytes(null, message(name, seconds, note), cosigner.key, own)) return Number(seconds);
   }
   return null;
 };

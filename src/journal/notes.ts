@@ -27,7 +27,7 @@ export interface Note extends TreeHead {
 const ED25519 = 0x01;
 const KEY_ID_BYTES = 4;
 /** DER of every Ed25519 public key, before its 32 bytes. */
-const SPKI_HEAD = Buffer.from('302a300506032b6570032100', 'hex');
+export const SPKI_HEAD = Buffer.from('302a300506032b6570032100', 'hex');
 const DASH = '\u2014';
 
 /** The log's name: no two journals begin with the same record. */
@@ -49,7 +49,7 @@ export const vkeyOf = (name: string, key: KeyObject): string => {
 };
 
 /** The 32 bytes of an Ed25519 public key, for createPublicKey. */
-export const publicKeyOf = (raw: Uint8Array): { key: Buffer; format: 'der'; type: 'spki' } => ({
+const publicKeyOf = (raw: Uint8Array): { key: Buffer; format: 'der'; type: 'spki' } => ({
   key: Buffer.concat([SPKI_HEAD, raw]),
   format: 'der',
   type: 'spki',

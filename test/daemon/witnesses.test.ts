@@ -1,15 +1,19 @@
 /**
  * Witnesses: a real one (litewitness) cosigns checkpoints of a journal that grows, and refuses one that was rewritten or put
- * back; and one that is down holds nothing up. Needs ssh-agent, where litewitness has its key.
+ * back; one with a post-quantum key, of which there is no program, cosigns by the library of others; and one that is down, or
+ * lies, holds nothing up. Needs ssh-agent, where litewitness has its key.
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { copyFileSync, existsSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { before, describe, test } from 'node:test';
+import { text } from 'node:stream/consumers';
+import { before, describe, test, type TestContext } from 'node:test';
 import Database from 'better-sqlite3';
+import { addCheckpoint } from '../../src/adapters/witnesses/client.ts';
 import { createFindings, reportTo } from '../../src/daemon/findings.ts';
 import { startWitnesses } from '../../src/daemon/witnesses.ts';
 import { cosignedAtSeconds, cosignedPath, cosignerOf, readCosigned } from '../../src/journal/cosigned.ts';
@@ -193,6 +197,80 @@ describe('witnesses', () => {
     assert.deepEqual([message, more], ['a witness has not cosigned; it is tried again', []]);
     assert.match(fields ?? '', new RegExp(`127\\.0\\.0\\.1:${port} cannot be reached: connect ECONNREFUSED`));
   });
+});
+
+/** Answers each request with what comes of its checkpoint; resolves with its URL. */
+const startAnswering = async (
+  scope: TestContext,
+  answer: (checkpoint: string, response: ServerResponse) => Promise<unknown>,
+): Promise<string> => {
+  const server = createServer((request, response) => {
+    // A witness that goes away in the middle of it is none that is told of.
+    void text(request).then((body) => answer(body.slice(body.indexOf('\n\n') + 2), response));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onCleanup(scope, () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+};
+
+test('one with a post-quantum key (ML-DSA-44) cosigns, and no time that nobody can show is taken from it', async (t) => {
+  const path = await write(await tempDir(t), recordsFrom(1, 300));
+  const shown = join(path, '..', 'shown');
+  let seconds = '99999999999999999';
+  const cosign = async (checkpoint: string): Promise<readonly [vkey: string, line: string]> => {
+    writeFileSync(shown, checkpoint);
+    const said = await runOk([await goProgram('tlog-judges'), 'cosign', 'witness.test/pq', seconds, shown]);
+    const [vkey = '', line = ''] = said.split('\n');
+    return [vkey, `${line}\n`];
+  };
+  const [key] = await cosign(readFileSync(`${path}.checkpoint`, 'utf8'));
+  const cosigner = cosignerOf(key);
+  assert.ok(cosigner !== null);
+  const pqUrl = await startAnswering(t, async (checkpoint, response) => response.end((await cosign(checkpoint))[1]));
+  const findings = createFindings();
+  const asked = startWitnesses({
+    journalPath: path,
+    witnesses: [{ name: NAME, url: pqUrl, key }],
+    everyMs: 50,
+    report: reportTo(findings, { warn: () => {} }),
+    log: { info: () => {}, warn: () => {} },
+  });
+  onCleanup(t, () => asked.close());
+  await eventually('it is reported', async () => findings.list().some((one) => one.includes('is no cosignature')));
+  seconds = '1795740000';
+  const note = await eventually('it has cosigned', async () => (await readCosigned(path, NAME)) ?? undefined);
+  assert.equal(cosignedAtSeconds(cosigner, note), 1_795_740_000);
+  for (const other of [
+    { ...note, size: 299 },
+    { ...note, origin: `${note.origin}x` },
+    { ...note, root: note.root.toReversed() },
+  ])
+    assert.equal(cosignedAtSeconds(cosigner, other), null);
+});
+
+test('of one that answers without an end no more is read than a note takes', async (t) => {
+  const path = await write(await tempDir(t), recordsFrom(1, 3));
+  let written = 0;
+  const ended = Promise.withResolvers<void>();
+  const endlessUrl = await startAnswering(t, async (_checkpoint, response) => {
+    response.on('error', () => {}).once('close', ended.resolve);
+    const chunk = 'x'.repeat(65_536);
+    while (!response.destroyed) {
+      written += chunk.length;
+      if (!response.write(chunk)) await Promise.race([once(response, 'drain'), ended.promise]);
+    }
+  });
+  const answer = await addCheckpoint(
+    endlessUrl,
+    { oldSize: 0, proof: [], checkpoint: readFileSync(`${path}.checkpoint`, 'utf8') },
+    new AbortController().signal,
+  );
+  assert.equal(answer.kind === 'cosigned' && answer.lines.length, 16_384);
+  await ended.promise;
+  assert.ok(written < 16 * 1024 * 1024, `it could write ${written} bytes`);
 });
 
 /** Cosigned by nobody that is known here, in the form that cosignatures have. */

@@ -24,13 +24,26 @@ export type Answer =
   | { readonly kind: 'refused'; readonly why: string };
 
 const TIMEOUT_MS = 10_000;
-const ANSWER_CHARS_MAX = 16_384;
+const ANSWER_BYTES_MAX = 16_384;
 const WHY_CHARS_MAX = 200;
 const CONFLICT = 409;
 const UNPROCESSABLE = 422;
 
 const requestText = ({ oldSize, proof, checkpoint }: Submission): string =>
   [`old ${oldSize}`, ...proof.map((hash) => Buffer.from(hash).toString('base64')), '', checkpoint].join('\n');
+
+/** No more than a bound is read of what it says, however much that is. */
+const textOf = async (body: ReadableStream<Uint8Array> | null): Promise<string> => {
+  const chunks: Uint8Array[] = [];
+  let readBytes = 0;
+  // Leaving the loop ends the connection.
+  for await (const chunk of body ?? []) {
+    chunks.push(chunk);
+    readBytes += chunk.length;
+    if (readBytes >= ANSWER_BYTES_MAX) break;
+  }
+  return Buffer.concat(chunks).toString('utf8', 0, ANSWER_BYTES_MAX);
+};
 
 /** Rejects when the witness cannot be reached or fails itself. */
 export const addCheckpoint = async (url: string, submission: Submission, signal: AbortSignal): Promise<Answer> => {
@@ -44,7 +57,7 @@ export const addCheckpoint = async (url: string, submission: Submission, signal:
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
     throw new Error(`${url} cannot be reached: ${messageOf(cause)}`, { cause: error });
   });
-  const text = (await response.text()).slice(0, ANSWER_CHARS_MAX);
+  const text = await textOf(response.body);
   if (response.ok) return { kind: 'cosigned', lines: text };
   if (response.status === CONFLICT) {
     const [, size] = /^(0|[1-9]\d{0,14})\n?$/.exec(text) ?? [];

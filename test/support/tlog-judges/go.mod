@@ -3,6 +3,7 @@ module scribe/tlog-judges
 go 1.26.0
 
 require (
+	filippo.io/mldsa v1.0.0 // indirect
 	filippo.io/torchwood v0.9.0 // indirect
 	github.com/RobinUS2/golang-moving-average v1.0.0 // indirect
 	github.com/aymanbagabas/go-osc52/v2 v2.0.1 // indirect
