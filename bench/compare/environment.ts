@@ -1,7 +1,8 @@
 /** On what was measured: the machine, the versions of all that took part, and what else the machine was doing. */
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { OciRuntimeName, Runtime } from './runtimes.ts';
 
@@ -20,10 +21,23 @@ const said = async (command: string, args: readonly string[], pattern: RegExp): 
   }
 };
 
+/** Programs that containerd inflates gzip by where they are on PATH, in the order in which it looks for them. */
+const INFLATERS = ['igzip', 'unpigz'] as const;
+
+const inflaterOf = (path: string): string =>
+  INFLATERS.find((name) => path.split(delimiter).some((dir) => existsSync(join(dir, name)))) ?? 'itself';
+
 /** The load of the last minute and of the last five. */
 export const loadNow = (): string => {
   const [one = 0, five = 0] = loadavg();
   return `${one.toFixed(1)} (1 min), ${five.toFixed(1)} (5 min)`;
+};
+
+const peerOf = (runtimes: readonly Runtime[]): string => {
+  const peer = runtimes.find(({ name }) => name !== 'scribe');
+  const { PATH = '' } = process.env;
+  if (peer === undefined) return 'none';
+  return peer.name === 'containerd' ? `${peer.version}, gzip inflated by ${inflaterOf(PATH)}` : peer.version;
 };
 
 /** Reads it all once; `bin` is the directory of what was built for the benchmark. */
@@ -43,7 +57,7 @@ export const readEnvironment = async (
   return {
     date: new Date().toISOString().slice(0, 10),
     scribe: `commit ${commit}${changes === '' ? '' : ' and changes'}, Node ${process.version}`,
-    peer: runtimes.find(({ name }) => name !== 'scribe')?.version ?? '',
+    peer: peerOf(runtimes),
     both: `${ociRuntime} ${runtime}, shim ${shim}, CNI plugins ${cni}`,
     machine: `${processors.length} × ${processors[0]?.model ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB, Linux ${release()}`,
   };
