@@ -28,7 +28,7 @@ export interface Lists {
 }
 
 /** Every list reply has its entries in field 1, so replies are concatenations of these. */
-const entryBytes = (message: Uint8Array): Uint8Array => {
+export const entryBytes = (message: Uint8Array): Uint8Array => {
   const writer = new BinaryWriter();
   writer.uint32(10).bytes(message);
   return writer.finish();

@@ -226,8 +226,12 @@ describe('statuses', { timeout: 20_000 }, () => {
     assert.deepEqual(asked, [[idOf('r1'), idOf('r2')], [idOf('r1')], []]);
     const { stats } = await cri.runtime.containerStats({ containerId: 'r1' });
     assert.equal(stats?.attributes?.id, idOf('r1'));
-    const gone = cri.runtime.containerStats({ containerId: id });
-    await assert.rejects(gone, (error) => codeOf(error) === GrpcCode.FAILED_PRECONDITION);
+    view.put({ containers: [container(idOf('e1'), pod, { phase: CREATED })] });
+    for (const containerId of [id, idOf('e1')])
+      await assert.rejects(
+        cri.runtime.containerStats({ containerId }),
+        (error) => codeOf(error) === GrpcCode.FAILED_PRECONDITION,
+      );
     const unknown = cri.runtime.containerStats({ containerId: 'none' });
     await assert.rejects(unknown, (error) => codeOf(error) === GrpcCode.NOT_FOUND);
   });
