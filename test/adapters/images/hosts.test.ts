@@ -245,6 +245,8 @@ describe('registry hosts', () => {
       hosts: ['host."https://m" = "x"', /host\."https:\/\/m" is not a table/],
       client: ['[host."https://m"]\nclient = [[7]]', /client is neither a file nor pairs of files/],
       header: ['[host."https://m".header]\nX-A = 7', /X-A is not text/],
+      line: ['[host."https://m".header]\nX-A = "one\\ntwo"', /header "X-A" has a name or a value that cannot be sent/],
+      name: ['[host."https://m".header]\n"X A" = "x"', /header "X A" has a name or a value that cannot be sent/],
     };
     const files = Object.entries(cases).map(([name, [text]]) => [`${name}.example/hosts.toml`, text] as const);
     const directory = await configured(t, Object.fromEntries(files));

@@ -157,7 +157,14 @@ describe('a large layer', { timeout: 120_000 }, () => {
 
   it('is fetched whole from a server that knows no ranges, or lies about them', async (t) => {
     const second = ranges[1]?.from ?? 0;
+    const refusing = (status: number) => ({
+      [`answers ${status}`]: (_range: unknown, _request: unknown, response: Parameters<Interceptor>[1]) =>
+        Boolean(response.writeHead(status).end()),
+    });
     const liars: Record<string, Parameters<typeof forLayer>[0]> = {
+      ...refusing(400),
+      ...refusing(403),
+      ...refusing(501),
       'sends all of it': (_range, _request, response) => Boolean(response.writeHead(200).end(bytes)),
       'refuses a range': (range, _request, response) =>
         fromOf(range) === second && Boolean(response.writeHead(416).end()),

@@ -165,6 +165,31 @@ describe('registry authentication', { timeout: 180_000 }, () => {
     assert.match(denied.message, /answered 403 Forbidden \(DENIED: no \[31m\)/);
   });
 
+  it('says why credentials that came with the pull are of no use, and shows nothing of them', async (t) => {
+    const registry = await startFaultServer(t);
+    registry.serve('team/app', 'v1', image);
+    guard(registry, 'Basic realm="registry"', () => false);
+    const cases: readonly (readonly [RegistryCredentials, RegExp])[] = [
+      [{ ...password, serverAddress: 'https://other.example/v1/' }, /was given some for other\.example alone\.$/],
+      [
+        { ...password, serverAddress: `https://u:${secret}@other.example` },
+        /was given some for another server alone\.$/,
+      ],
+      [
+        { auth: Buffer.from(secret).toString('base64') },
+        /was given some that cannot be read: auth is not user:password/,
+      ],
+      [{ registryToken: `${secret}\n` }, /the registry token for team\/app holds characters that cannot be sent/],
+    ];
+    for (const [credentials, pattern] of cases) {
+      const store = await storeWith(t, credentials);
+      const { reason, message } = await store.failedPull(`${registry.host}/team/app:v1`, 'token-1');
+      assert.equal(reason, 'RegistryDenied', message);
+      assert.match(message, pattern);
+      assert.ok(!message.includes(secret), message);
+    }
+  });
+
   it('C12: says nothing of what a registry says when that quotes its credentials', async (t) => {
     for (const message of [`user ${secret} is locked`, `${basic} is not for you`]) {
       const registry = await startFaultServer(t);

@@ -95,6 +95,7 @@ describe('registries that fail for a while', { timeout: 60_000 }, () => {
     for (const second of [
       (response: ServerResponse) => response.writeHead(200).end(layerBytes),
       (response: ServerResponse) => response.writeHead(416).end(),
+      (response: ServerResponse) => response.writeHead(400).end(),
       (response: ServerResponse) =>
         response
           .writeHead(206, { 'content-range': `bytes 0-${layerBytes.length - 1}/${layerBytes.length}` })

@@ -113,7 +113,8 @@ for (const host of ['127.0.0.1', 'localhost', 'rebound.example', '[::1]', '169.2
   for (const scheme of ['http', 'https']) {
     const realm = `${scheme}://${host}:${inner}/token`;
     const identity = { kind: 'password', username: 'u', password: 'p' } as const;
-    const authenticator = createAuthenticator({ identity, repository: 'a/b', http, tls: noTls });
+    const asking = { repository: 'a/b', http, tls: noTls };
+    const authenticator = createAuthenticator({ identity, given: () => 'none', ...asking });
     const asker = { url: new URL(`http://afar.example:${afar}/v2/`), isLocal: false };
     const challenges = parseChallenges(`Bearer realm="${realm}",service="s"`);
     await attempt(`token ${realm}`, () => authenticator.answer(challenges, asker, null, signal));

@@ -83,7 +83,7 @@ const checkTokenStatus = (response: HttpResponse, realm: URL): void => {
 };
 
 export interface Authenticator {
-  /** Value of the Authorization header to begin with; null for none. */
+  /** Value of the Authorization header to begin with; null for none. Throws RequestError for one that no header can hold. */
   readonly current: () => string | null;
   /**
    * Takes the challenge of a 401 to the request that `used` was sent with, and gives what to try instead. Throws
@@ -100,11 +100,13 @@ export interface Authenticator {
 /** Speaks for one identity to one server about one repository. `repository` is its path there. */
 export const createAuthenticator = (options: {
   readonly identity: Identity;
+  /** What the pull came with, where that is no identity here. */
+  readonly given: () => string;
   readonly repository: string;
   readonly http: HttpClient;
   readonly tls: TlsMaterial;
 }): Authenticator => {
-  const { identity, repository, http, tls } = options;
+  const { identity, given, repository, http, tls } = options;
   let authorization: string | null = identity.kind === 'registryToken' ? `Bearer ${identity.token}` : null;
   let fetching: Promise<string> | null = null;
 
@@ -146,13 +148,17 @@ export const createAuthenticator = (options: {
     }
     throw denied(
       identity.kind === 'anonymous'
-        ? `${asker.url.host} wants credentials for ${repository} and was given none`
+        ? `${asker.url.host} wants credentials for ${repository} and was given ${given()}`
         : `${asker.url.host} does not accept the credentials for ${repository}`,
     );
   };
 
   return {
-    current: () => authorization,
+    current: () => {
+      if (authorization !== null && !HEADER_SAFE.test(authorization))
+        throw denied(`the registry token for ${repository} holds characters that cannot be sent, such as a line's end`);
+      return authorization;
+    },
     answer: async (challenges, asker, used, signal) => {
       // Another request has got a newer answer meanwhile.
       if (authorization !== null && authorization !== used) return authorization;

@@ -22,6 +22,17 @@ export interface BlobSink {
   readonly finish: () => Promise<void>;
 }
 
+/** What proxies and firewalls say to ranges that let the same request through without one. */
+const REFUSALS: ReadonlySet<number> = new Set([400, 405, 406, 412, 501]);
+const FORBIDDEN = 403;
+
+/**
+ * Whether the answer to the request of a range may be of the range alone, so that the whole is to be asked for. Somebody
+ * who is forbidden everything keeps what there is of a blob.
+ */
+export const mayRefuseRanges = (status: number, keptBytes: number): boolean =>
+  REFUSALS.has(status) || (status === FORBIDDEN && keptBytes === 0);
+
 /** `open` asks the server at `url` for the blob, with the headers of a range or none. */
 export const fillSink = async (
   url: URL,
@@ -47,6 +58,11 @@ export const fillSink = async (
       throw new RequestError('RegistryFailed', `${shownUrl(url)} can't go on where the download ended`, {
         retryable: true,
       });
+    }
+    if (from > 0 && mayRefuseRanges(response.status, from)) {
+      await response.discard();
+      sink.restart();
+      return await fillSink(url, { digest, sizeBytes }, sink, open);
     }
     if (response.status !== 200 && response.status !== 206) throw await failureOf(response, url);
     if (response.status === 200 && from > 0) sink.restart();

@@ -42,6 +42,15 @@ const identityOf = (credentials: RegistryCredentials): Identity => {
   return credentials.auth ? decodeAuth(credentials.auth) : anonymous;
 };
 
+/** Whether credentials are for `endpointHost`, see identityFor. */
+const isMeant = (
+  { serverAddress }: RegistryCredentials,
+  registryHost: string,
+  endpointHost: string,
+  mirrorCredentials: boolean,
+): boolean =>
+  (!serverAddress && mirrorCredentials) || namedHost(serverAddress || registryHost) === endpointHost.toLowerCase();
+
 /**
  * Who to be at `endpointHost`, a server that the node's configuration names for images of `registryHost`, or that registry
  * itself.
@@ -52,8 +61,23 @@ export const identityFor = (
   endpointHost: string,
   mirrorCredentials: boolean,
 ): Identity => {
-  if (credentials === null) return anonymous;
-  if (!credentials.serverAddress && mirrorCredentials) return identityOf(credentials);
+  if (credentials === null || !isMeant(credentials, registryHost, endpointHost, mirrorCredentials)) return anonymous;
+  return identityOf(credentials);
+};
+
+/** What may be shown of an address that a client names, which can hold a password. */
+const HOST = /^[\w.:[\]-]{1,255}$/;
+
+/** Why nobody in particular is at `endpointHost`, behind "wants credentials and was given"; asked where identityFor says so. */
+export const whyAnonymous = (
+  credentials: RegistryCredentials | null,
+  registryHost: string,
+  endpointHost: string,
+  mirrorCredentials: boolean,
+): string => {
+  if (credentials === null) return 'none';
+  if (isMeant(credentials, registryHost, endpointHost, mirrorCredentials))
+    return credentials.auth ? 'some that cannot be read: auth is not user:password in base64' : 'none';
   const meant = namedHost(credentials.serverAddress || registryHost);
-  return meant === endpointHost.toLowerCase() ? identityOf(credentials) : anonymous;
+  return HOST.test(meant) ? `some for ${meant} alone` : 'some for another server alone';
 };

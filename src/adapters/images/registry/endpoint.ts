@@ -5,7 +5,7 @@
 import type { ImageReference } from '../../../domain/image/reference.ts';
 import type { RegistryCredentials } from '../types.ts';
 import { type Authenticator, createAuthenticator, parseChallenges } from './auth.ts';
-import { identityFor } from './credentials.ts';
+import { identityFor, whyAnonymous } from './credentials.ts';
 import type { Endpoint } from './hosts.ts';
 import type { HttpClient, HttpRequest, HttpResponse } from './http.ts';
 
@@ -34,8 +34,10 @@ export const createEndpointClient = (options: {
   const authenticatorOf = (endpoint: Endpoint): Authenticator => {
     const known = authenticators.get(endpoint);
     if (known !== undefined) return known;
-    const identity = identityFor(credentials, reference.host, endpoint.host, mirrorCredentials);
-    const made = createAuthenticator({ identity, repository, http, tls: endpoint.tls });
+    const asked = [credentials, reference.host, endpoint.host, mirrorCredentials] as const;
+    const identity = identityFor(...asked);
+    const given = (): string => whyAnonymous(...asked);
+    const made = createAuthenticator({ identity, given, repository, http, tls: endpoint.tls });
     authenticators.set(endpoint, made);
     return made;
   };

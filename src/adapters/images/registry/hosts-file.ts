@@ -2,6 +2,7 @@
  * What a hosts.toml may say, as schemas: its words for servers, what each must be, and what is meant where it says
  * nothing. The messages name the key. Takes the text of one: opens no file, and none of those that are named in it.
  */
+import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { parse, type TomlTable } from 'smol-toml';
 import * as z from 'zod';
 import { messageOf } from '../../../domain/model/errors.ts';
@@ -55,10 +56,26 @@ const capabilitiesSchema = textsOf('capabilities').transform((words, context) =>
   return words.length === 0 ? everything : (named as ReadonlySet<HostCapability>);
 });
 
+const canBeSent = (name: string, values: readonly unknown[]): boolean => {
+  try {
+    validateHeaderName(name);
+    for (const value of values) validateHeaderValue(name, String(value));
+    return true;
+  } catch {
+    return false;
+  }
+};
+
 const headerSchema = z.custom<Table>(isTable, 'header is not a table').transform((header, context) => {
   const names = Object.keys(header);
   const bad = names.find((name) => !areTexts(asList(header[name])));
+  const unfit = names.find((name) => !canBeSent(name, asList(header[name])));
   if (bad !== undefined) context.addIssue({ code: 'custom', message: `${bad} is not text` });
+  else if (unfit !== undefined)
+    context.addIssue({
+      code: 'custom',
+      message: `header ${JSON.stringify(unfit)} has a name or a value that cannot be sent`,
+    });
   return Object.fromEntries(names.map((name) => [name, asList(header[name]) as readonly string[]]));
 });
 

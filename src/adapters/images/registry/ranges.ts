@@ -4,7 +4,7 @@
  * what was not asked for is not asked for ranges of this blob again, and of what it sent nothing is kept.
  */
 import type { Descriptor } from '../documents.ts';
-import { type BlobSink, fillSink, finishSink } from './blob.ts';
+import { type BlobSink, fillSink, finishSink, mayRefuseRanges } from './blob.ts';
 import { failureOf } from './failures.ts';
 import { type HttpResponse, RequestError, shownUrl } from './http.ts';
 
@@ -124,11 +124,13 @@ export const fillInRanges = async (
   try {
     if (first !== undefined) {
       const response = await openRange(open, first, signal);
-      if (response.status === 200) {
-        // It knows no ranges, and sends the whole.
+      const isRefused = mayRefuseRanges(response.status, sink.totalBytes());
+      if (response.status === 200 || isRefused) {
+        // It knows no ranges and sends the whole, or somebody in front of it lets no range through.
         trust.distrust();
         sink.restart();
-        let answer: HttpResponse | null = response;
+        if (isRefused) await response.discard();
+        let answer = isRefused ? null : response;
         return await fillSink(url, descriptor, sink, async (headers) => {
           const whole = answer ?? (await open(headers, signal));
           answer = null;
