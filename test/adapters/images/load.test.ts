@@ -229,6 +229,14 @@ describe('loading archives', { timeout: 60_000 }, () => {
       [{ path: 'layout/index.json', data: '{}' }],
       /neither index\.json nor manifest\.json at its top, but one in its directory "layout"; pack what is in that/,
     );
+    await refused(
+      [
+        { path: 'repositories', data: '{"app":{"1":"aa"}}' },
+        { path: 'aa/json', data: '{"id":"aa"}' },
+        { path: 'aa/layer.tar', data: 'x' },
+      ],
+      /the form that Docker wrote before 1\.10, .*: load it with a current Docker and save it again\.$/,
+    );
     for (const text of ['not an archive', 'x'.repeat(5000)]) {
       await refused(Buffer.from(text), /is no tar archive, plain or compressed with gzip or zstd\.$/);
       await refused(gzipSync(text), /is no tar archive, plain or/);

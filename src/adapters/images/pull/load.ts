@@ -33,6 +33,8 @@ import type { PullObserver, PullShop } from './pull.ts';
 const NAME_LENGTH_MAX = 1024;
 const LINKS_MAX = 10;
 const SPACE_CHECK_BYTES = 64 * 1024 * 1024;
+/** It alone tells of the images of the oldest archives; newer ones have it beside what does. */
+const OLDEST_FILE = 'repositories';
 /** Blobs of an OCI layout are named by what they should hold. */
 const BLOB_NAME = /^blobs\/sha256\/([0-9a-f]{64})$/;
 
@@ -152,6 +154,8 @@ const readArchive = async (
 const noImageIn = (members: ReadonlyMap<string, Member>): string => {
   const told = [OCI_INDEX_FILE, DOCKER_MANIFEST_FILE];
   if (told.some((name) => members.has(name))) return 'it holds no image';
+  if (members.has(OLDEST_FILE))
+    return 'it is in the form that Docker wrote before 1.10, in which images have no configs: load it with a current Docker and save it again';
   const missing = `it holds no image: there is neither ${told.join(' nor ')} at its top`;
   const nested = [...members.keys()].find((name) => told.includes(basename(name)));
   if (nested === undefined) return missing;
