@@ -82,7 +82,9 @@ const podSandboxConfig = fc.record<wire.PodSandboxConfig>({
   logDirectory: text,
   dnsConfig: maybe(fc.record<wire.DNSConfig>({ servers: texts, searches: texts, options: texts })),
   portMappings: many(
-    fc.record<wire.PortMapping>({ protocol: enumeration(3), containerPort: int32, hostPort: int32, hostIp }),
+    fc
+      .record<wire.PortMapping>({ protocol: enumeration(3), containerPort: int32, hostPort: int32, hostIp })
+      .filter(({ hostPort, containerPort }) => hostPort <= 0 || containerPort !== 0),
   ),
   labels: map,
   annotations: map,
@@ -273,6 +275,19 @@ describe('CRI messages', { timeout: 60_000 }, () => {
       () => fromWire.containerConfig(nul, () => 'token'),
       (error) =>
         error instanceof FailureError && error.failure.reason === 'InvalidField' && !error.message.includes('a\0b'),
+    );
+  });
+
+  it('takes no host port that leads nowhere', () => {
+    const mapped = (mapping: Partial<wire.PortMapping>) =>
+      fromWire.podSandboxConfig(wire.PodSandboxConfig.fromPartial({ portMappings: [mapping] })).portMappings;
+    assert.deepEqual(mapped({ hostPort: 81, containerPort: 80 }), [{ hostPort: 81, containerPort: 80 }]);
+    // No host port is wanted, as kubelet says it of every other port.
+    assert.deepEqual(mapped({ containerPort: 80 }), [{ containerPort: 80 }]);
+    assert.deepEqual(mapped({}), [{}]);
+    assert.throws(
+      () => mapped({ hostPort: 81 }),
+      (error) => error instanceof FailureError && error.message.includes('container_port is 0'),
     );
   });
 

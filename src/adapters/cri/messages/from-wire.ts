@@ -127,6 +127,11 @@ const portMapping = ({ protocol, containerPort, hostPort, hostIp }: wire.PortMap
     const problem = `port_mappings.host_ip is ${shown(hostIp)}, no IP address: leave it empty for all of the node's`;
     throw new FailureError('InvalidField', problem);
   }
+  // The port mapper would refuse it, when the rest of the network is made already.
+  if (hostPort > 0 && containerPort === 0) {
+    const problem = `port_mappings.container_port is 0: name the port of the pod that host_port ${hostPort} leads to`;
+    throw new FailureError('InvalidField', problem);
+  }
   return present<domain.PortMapping>({
     protocol: whole(protocol),
     containerPort: whole(containerPort),
@@ -137,7 +142,7 @@ const portMapping = ({ protocol, containerPort, hostPort, hostIp }: wire.PortMap
 
 /**
  * `windows` is left out: scribe runs on Linux.
- * @throws {FailureError} InvalidField for a host IP that is none
+ * @throws {FailureError} InvalidField for a host IP that is none, and for a host port that leads nowhere
  */
 export const podSandboxConfig = (config: wire.PodSandboxConfig): domain.PodSandboxConfig =>
   present<domain.PodSandboxConfig>({
