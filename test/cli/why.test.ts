@@ -158,6 +158,25 @@ describe('why', () => {
       );
   });
 
+  test('a container that an NRI plugin evicted before it was started: by whom and why', async () => {
+    const node = await startNode();
+    const image = 'registry.test/app:1';
+    await node.ask({ method: 'PullImage', image, credentials: null });
+    const metadata = { name: 'web', namespace: 'default', uid: '1' };
+    const podSandboxId = idOf(await node.ask({ method: 'RunPodSandbox', config: { metadata }, runtimeHandler: '' }));
+    const config = { metadata: { name: 'app' }, image: { image } };
+    const containerId = idOf(await node.ask({ method: 'CreateContainer', podSandboxId, config }));
+    const evicted = { plugin: '50-mover', reason: 'its cores are wanted' };
+    await node.ask({ method: 'StopContainer', containerId, timeoutSeconds: '0', evicted }, null);
+    await node.ask({ method: 'StartContainer', containerId });
+    const { dir } = await rootWith(owner, recordsOf(node));
+    const { stdout } = await scribe(['why', 'default/web/app', '--root', dir]);
+    assert.match(
+      stdout,
+      /^Container app of pod default\/web \(\w+\) was evicted .* by NRI plugin 50-mover \(its cores are wanted\) before it was started, and can not be started any more\./,
+    );
+  });
+
   test('what nobody knows, and a name that several bear, is said', async () => {
     const unknown = await scribe(['why', 'pod:nobody', '--root', root.dir]);
     assert.equal(unknown.exitStatus, 1);

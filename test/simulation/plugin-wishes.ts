@@ -53,7 +53,10 @@ export function createWishes(random: Random, said: (what: PluginsSaid) => void):
   }
   function evictions(subject: string): readonly NriEviction[] {
     const containerId = random.chance(EVICTS_RATE) ? other() : undefined;
-    return containerId === undefined || containerId === subject ? [] : [{ containerId, reason: 'in the way' }];
+    if (containerId === undefined || containerId === subject) return [];
+    // One that was not started yet is not started any more.
+    said('PluginRefused');
+    return [{ containerId, reason: 'in the way' }];
   }
 
   function answerOf(hook: NriAnswer['hook'], plugin: number, subject: string): NriAnswer {

@@ -54,8 +54,11 @@ const aliveWords = (about: About, { events, steps, present }: ContainerStory): s
   switch (kind) {
     case 'creating':
       return `is being made${waits === null ? '' : `: ${waits}`}`;
-    case 'created':
+    case 'created': {
+      const stopping = lastOf(events, 'container.stopping');
+      if (stopping !== null) return evictedWords(about, stopping);
       return `was made ${ago(nowNs, BigInt(present?.createdAtNs ?? '0'))} and waits to be started: nobody has asked for that`;
+    }
     case 'starting':
     case 'startLost':
       return `is being started${waits === null ? '' : `: ${waits}`}`;
@@ -73,6 +76,13 @@ const aliveWords = (about: About, { events, steps, present }: ContainerStory): s
       return `runs${since}${again(present)}`;
     }
   }
+};
+
+/** Only plugins stop what was not started. */
+const evictedWords = ({ records, nowNs }: About, stopping: EventOf<'container.stopping'>): string => {
+  const asked = askedFor(records, stopping);
+  const { plugin = '', reason = '' } = stopping.body.evicted ?? {};
+  return `was evicted ${ago(nowNs, stopping.atNs)} by ${asked?.by ?? `NRI plugin ${plugin}`} (${reason}) before it was started, and can not be started any more`;
 };
 
 const stoppingWords = (

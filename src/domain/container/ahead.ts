@@ -9,7 +9,7 @@
  */
 import { hasShim } from '../deciding/launch.ts';
 import { callsWaitingFor, type Turn } from '../deciding/turn.ts';
-import { taskAheadOf } from '../model/container-state.ts';
+import { evictedUnstarted, taskAheadOf } from '../model/container-state.ts';
 import { NamespaceMode } from '../model/cri.ts';
 import { containerStream, type Intent } from '../model/records.ts';
 import { rulesOf } from '../model/rules.ts';
@@ -38,6 +38,7 @@ export function intentAhead(turn: Turn, container: Container): Intent | null {
 function isWanted(turn: Turn, container: Container): boolean {
   const { state } = turn;
   const sandbox = state.sandboxes.get(container.podSandboxId);
+  if (evictedUnstarted(container) !== null) return false;
   const isChanged =
     container.update !== undefined ||
     isUpdating(state, container.id) ||

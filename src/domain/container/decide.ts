@@ -12,13 +12,19 @@ import { containerName } from '../model/names.ts';
 import { stopSignalOf } from '../oci/signals.ts';
 import { validateContainerConfig } from '../oci/validate.ts';
 import { prepareShim } from '../deciding/launch.ts';
-import type { RequestOf } from '../model/records.ts';
-import { containerStream } from '../model/records.ts';
+import { containerStream, type Eviction, type RequestOf } from '../model/records.ts';
 import type { Container, NodeState, OpenCall, PodSandbox } from '../model/state.ts';
 import { complete, emit, join, OK, request as requestEffects, requestFor, type Turn } from '../deciding/turn.ts';
 import { advanceContainer, askForStop } from './advance.ts';
 import { isSameRequest } from './same-request.ts';
-import { containerStateOf, isCreated, isRunning, isStarting, notFound } from '../model/container-state.ts';
+import {
+  containerStateOf,
+  evictedUnstarted,
+  isCreated,
+  isRunning,
+  isStarting,
+  notFound,
+} from '../model/container-state.ts';
 import { refused, succeeded } from '../model/result.ts';
 
 const NS_PER_S = 1_000_000_000n;
@@ -143,6 +149,16 @@ export function startContainer(turn: Turn, call: OpenCall, { containerId }: Requ
         message: `Pod sandbox ${container.podSandboxId} of container ${containerId} is not READY.`,
       }),
     );
+  const evicted = evictedUnstarted(container);
+  if (evicted !== null)
+    return complete(
+      turn,
+      call,
+      refused({
+        reason: 'PluginRefused',
+        message: `Container ${containerId} can not be started: NRI plugin "${evicted.plugin}" evicted it before it was started (${evicted.reason}).`,
+      }),
+    );
   emit(turn, containerStream(containerId), { type: 'container.starting', body: {} });
   advanceContainer(turn, containerId);
 }
@@ -153,12 +169,23 @@ export function stopContainer(
   { containerId, timeoutSeconds, evicted }: RequestOf<'StopContainer'>,
 ): void {
   const container = turn.state.containers.get(containerId);
+  if (container !== undefined && evicted !== undefined) evictUnstarted(turn, container, evicted);
   if (container === undefined || (!isRunning(container) && !isStarting(container))) return complete(turn, call, OK);
   const graceNs = BigInt(timeoutSeconds) * NS_PER_S;
   const killAtNs = graceNs <= 0n ? null : String(turn.input.atNs + graceNs);
   const signal = stopSignalOf(container.config, container.imageConfig);
   askForStop(turn, container, signal, killAtNs, rulesOf(turn.state) < 4 ? undefined : evicted);
   advanceContainer(turn, containerId);
+}
+
+/** Nothing of it runs that could be stopped: it is kept from being started. */
+function evictUnstarted(turn: Turn, { id, phase, config, imageConfig }: Container, evicted: Eviction): void {
+  if (rulesOf(turn.state) < 11 || (phase.kind !== 'creating' && phase.kind !== 'created')) return;
+  // The first reason stays, as with one that runs.
+  if (phase.evicted !== undefined) return;
+  const body = { signal: stopSignalOf(config, imageConfig), killAtNs: null, evicted };
+  emit(turn, containerStream(id), { type: 'container.stopping', body });
+  advanceContainer(turn, id);
 }
 
 export function removeContainer(turn: Turn, call: OpenCall, { containerId }: RequestOf<'RemoveContainer'>): void {

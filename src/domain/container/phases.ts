@@ -19,10 +19,13 @@ type PhaseOf<K extends ContainerPhase['kind']> = Extract<ContainerPhase, { kind:
 export const CREATING: ContainerPhase = { kind: 'creating', inspection: 'none' };
 
 export const inspected = (phase: ContainerPhase, inspection: PhaseOf<'creating'>['inspection']): ContainerPhase =>
-  phase.kind === 'creating' ? { kind: 'creating', inspection } : phase;
+  phase.kind === 'creating' ? { ...phase, inspection } : phase;
 
-export const created = (phase: ContainerPhase, claimed: boolean): ContainerPhase =>
-  phase.kind === 'creating' ? { kind: 'created', claimed } : phase;
+export function created(phase: ContainerPhase, claimed: boolean): ContainerPhase {
+  if (phase.kind !== 'creating') return phase;
+  const { evicted } = phase;
+  return { kind: 'created', claimed, ...(evicted === undefined ? {} : { evicted }) };
+}
 
 export const claimed = (phase: ContainerPhase): ContainerPhase =>
   phase.kind === 'created' ? { ...phase, claimed: true } : phase;
@@ -128,6 +131,8 @@ export function stopping(
   phase: ContainerPhase,
   { signal, killAtNs, evicted }: Pick<ContainerStop, 'signal' | 'killAtNs' | 'evicted'>,
 ): ContainerPhase {
+  if (phase.kind === 'creating' || phase.kind === 'created')
+    return evicted === undefined ? phase : { ...phase, evicted };
   const wanted = (stop: ContainerStop | null): ContainerStop => ({
     kill: 'none',
     killSignal: 0,
@@ -175,7 +180,7 @@ export function deletedAgain(phase: ContainerPhase): ContainerPhase {
 export function restarted(phase: ContainerPhase, exit: ContainerExit | null, dead: boolean): ContainerPhase {
   switch (phase.kind) {
     case 'creating':
-      return { kind: 'creating', inspection: interrupted(phase.inspection) };
+      return { ...phase, inspection: interrupted(phase.inspection) };
     case 'created':
       // What there is of a task ahead is not taken over by another life of the daemon.
       return phase.ahead === undefined || phase.ahead.step === 'undone' ? phase : ahead(phase, { step: 'failed' });

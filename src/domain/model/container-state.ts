@@ -1,6 +1,7 @@
 /** What the phases of a container say: its CRI state first, then what deciders and readers ask most. Must decide nothing. */
 import type { Int64, LinuxContainerResources } from './cri.ts';
 import type { Failure } from './errors.ts';
+import type { Eviction } from './records.ts';
 import type { Container, ContainerExit, ContainerRun, ContainerStop, StepState, TaskAhead } from './state.ts';
 import type { LaunchedTask } from './tasks.ts';
 
@@ -62,6 +63,10 @@ export const runOf = (container: Container | undefined): ContainerRun | null =>
 /** null: nobody wants it stopped, or it never ran. */
 export const stopOf = ({ phase }: Container): ContainerStop | null =>
   'stop' in phase ? phase.stop : 'run' in phase ? (phase.run?.stop ?? null) : null;
+
+/** An NRI plugin wants it gone before it ran; null: none does. */
+export const evictedUnstarted = ({ phase }: Container): Eviction | null =>
+  phase.kind === 'creating' || phase.kind === 'created' ? (phase.evicted ?? null) : null;
 
 export const startedAtNsOf = (container: Container): Int64 | null => runOf(container)?.startedAtNs ?? null;
 

@@ -123,6 +123,12 @@ export interface ContainerStop {
   readonly evicted?: Eviction;
 }
 
+/** Before StartContainer. */
+interface Unstarted {
+  /** The NRI plugin that wants it gone: it is never started. Absent: none does. */
+  readonly evicted?: Eviction;
+}
+
 /** From StartContainer on, as long as nobody can say that it runs. */
 interface ContainerStart {
   /** An exit that was told of before the start was. */
@@ -168,8 +174,8 @@ export type TaskLeft = 'failed' | 'undoing' | 'undone' | 'owed';
  */
 export type ContainerPhase =
   /** Until container.created, which follows when its files are made. */
-  | { readonly kind: 'creating'; readonly inspection: 'none' | 'doing' | 'done' | 'failed' }
-  | { readonly kind: 'created'; readonly claimed: boolean; readonly ahead?: TaskAhead }
+  | ({ readonly kind: 'creating'; readonly inspection: 'none' | 'doing' | 'done' | 'failed' } & Unstarted)
+  | ({ readonly kind: 'created'; readonly claimed: boolean; readonly ahead?: TaskAhead } & Unstarted)
   | ({ readonly kind: 'starting'; readonly launch: ContainerLaunch; readonly made?: LaunchedTask } & ContainerStart)
   /** What became of its start nobody will tell: what there may be of a task is deleted, and the start has failed then. */
   | ({ readonly kind: 'startLost'; readonly message: string; readonly taskLeft: TaskLeft } & ContainerStart)

@@ -7,6 +7,7 @@ import { given } from '../given.ts';
 import {
   allSucceeds,
   CONTAINER,
+  createContainer,
   createdContainer,
   evictContainer,
   exitedContainer,
@@ -14,10 +15,14 @@ import {
   fails,
   isDue,
   nodeStarts,
+  pulledImage,
+  readyPod,
+  removeContainer,
   restart,
   runningContainer,
   shimIsGone,
   shimSays,
+  startContainer,
   stopContainer,
   succeeds,
 } from '../happenings.ts';
@@ -66,6 +71,35 @@ describe('StopContainer', () => {
     assert.match(containerExitOf(restarted.state.containers.get(CONTAINER))?.message ?? '', /its cores are wanted/);
     const older = given(nodeStarts({ ...FACTS, rules: 3 }), runningContainer, evict, allSucceeds).when(exits(137));
     assert.equal(containerExitOf(older.state.containers.get(CONTAINER))?.message, '');
+  });
+
+  it('keeps a container that an NRI plugin evicts before it is started from being started, also after a restart', () => {
+    const evict = evictContainer({ plugin: '50-mover', reason: 'its cores are wanted' });
+    const again = evictContainer({ plugin: '60-late', reason: 'another' });
+    // What was made ahead of its start is of no more use.
+    given(createdContainer)
+      .when(evict)
+      .follows({ records: ['container.stopping'], asks: ['DeleteTask'], answers: ['StopContainer OK'] });
+    const creating = [pulledImage, readyPod, createContainer()];
+    for (const before of [
+      [createdContainer, evict, allSucceeds, again],
+      [createdContainer, evict, allSucceeds, restart()],
+      [...creating, evict, allSucceeds, allSucceeds],
+    ]) {
+      const start = given(...before).when(startContainer);
+      start.follows({ answers: ['StartContainer PluginRefused'] });
+      const [message] = start.events.flatMap(({ type, body }) =>
+        type === 'call.completed' ? [body.failure?.message ?? ''] : [],
+      );
+      assert.match(message ?? '', /"50-mover" evicted it before it was started \(its cores are wanted\)/);
+    }
+    assert.equal(given(createdContainer, evict, removeContainer, allSucceeds, allSucceeds).state.containers.size, 0);
+    // Anybody else's stop of what does not run is none, and no eviction was by older rules.
+    const started = { records: ['container.starting'], asks: ['StartTask'] };
+    given(createdContainer, stopContainer('0')).when(startContainer).follows(started);
+    given(nodeStarts({ ...FACTS, rules: 10 }), createdContainer, evict)
+      .when(startContainer)
+      .follows(started);
   });
 
   it('answers all who asked by one exit', () => {
