@@ -167,13 +167,13 @@ const openNri = ({ config, version, spawner, opened, log, report }: Options): Nr
 
 /** Where NRI is off, nothing is asked for. */
 const nriEffects = (
-  { config, vault }: Options,
+  { config, vault, log }: Options,
   plugins: NriPlugins | null,
 ): Pick<PerformEffects, 'CallPlugins' | 'SynchronizePlugin'> => {
   if (plugins === null)
     return { CallPlugins: async () => ({ answers: [] }), SynchronizePlugin: async () => ({ answers: [] }) };
   const valuesOf = secretValues(vault.fill, config.serve.stateDir);
-  return createNriEffects({ plugins, tokenOf: vault.tokenOf, valuesOf });
+  return createNriEffects({ plugins, tokenOf: vault.tokenOf, valuesOf, warn: (message) => log.warn(message) });
 };
 
 /** Starts what they need. */

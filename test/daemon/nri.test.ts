@@ -24,6 +24,7 @@ test('an update that can not be is refused alone, and told as failed unless it m
   const plugins: NriPlugins = {
     ask: () => assert.fail('nobody is asked'),
     synchronize: () => assert.fail('nobody is synchronized'),
+    dismiss: () => assert.fail('nobody is dismissed'),
     changes: NEVER,
     start: async (take) => taken.resolve(take),
     status: () => [],

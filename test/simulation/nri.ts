@@ -35,6 +35,7 @@ export function startSimulatedNri(
     plugins: {
       ask: () => Promise.reject(new Error('effects are simulated')),
       synchronize: () => Promise.reject(new Error('effects are simulated')),
+      dismiss: () => undefined,
       changes: NEVER,
       start: (take) => {
         wanted.take = take;

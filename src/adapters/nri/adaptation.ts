@@ -132,6 +132,7 @@ export const createNriPlugins = (options: NriPluginsOptions): NriPlugins => {
     ask: async (pluginId, hook, request) => (await sessions.get(pluginId)?.ask(hook, request)) ?? absent(pluginId),
     synchronize: async (pluginId, pods, containers) =>
       (await sessions.get(pluginId)?.synchronize(pods, containers)) ?? absent(pluginId),
+    dismiss: (pluginId, reason) => sessions.get(pluginId)?.close(reason),
     changes,
     start: async (take) => {
       takeUpdates = take;

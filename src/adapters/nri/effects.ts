@@ -5,7 +5,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EffectOf, EffectResults } from '../../domain/model/effects.ts';
-import { FailureError } from '../../domain/model/errors.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { NriPlugin, PluginAnswer, PluginFailure, PluginHook } from '../../domain/model/nri-plugins.ts';
 import type { NriAnswer, NriContainer } from '../../domain/model/nri-views.ts';
 import { type Result, succeeded } from '../../domain/model/result.ts';
@@ -30,9 +30,10 @@ import type { AnswerOf, NriFailure, NriPlugins, RequestOf } from './plugins.ts';
 import type { ValuesOf } from './secret-values.ts';
 
 interface Options {
-  readonly plugins: Pick<NriPlugins, 'ask' | 'synchronize'>;
+  readonly plugins: Pick<NriPlugins, 'ask' | 'synchronize' | 'dismiss'>;
   readonly tokenOf: TokenOf;
   readonly valuesOf: ValuesOf;
+  readonly warn: (message: string) => void;
 }
 
 type Call = EffectOf<'CallPlugins'>;
@@ -56,6 +57,10 @@ export function createNriEffects(options: Options): Pick<PerformEffects, 'CallPl
       );
       try {
         return await told;
+      } catch (error) {
+        // It is asked no more from now on, and has to know, so as to come again.
+        options.plugins.dismiss(id, `it could not be synchronized: ${messageOf(error).replace(/\.$/, '')}`);
+        throw error;
       } finally {
         synchronizing.delete(id);
       }
@@ -80,7 +85,7 @@ function createOrder(): <T>(key: string, work: () => Promise<T>) => Promise<T> {
 }
 
 async function synchronize(
-  { plugins, valuesOf }: Options,
+  { plugins, valuesOf, warn }: Options,
   { plugin, pods, containers }: EffectOf<'SynchronizePlugin'>,
 ): Promise<EffectResults['SynchronizePlugin']> {
   const podsTold = await inSlices(pods, podSandboxToWire);
@@ -89,7 +94,9 @@ async function synchronize(
   if (!said.ok) throw new FailureError(said.why === 'timedOut' ? 'TimedOut' : 'HostFailed', said.message);
   const read = synchronizeAnswer(pluginName(plugin), said.update);
   if (!read.ok) throw new FailureError(read.failure.reason, read.failure.message);
-  return { answers: [{ plugin: pluginName(plugin), durationNs: String(said.durationNs), answer: read.value }] };
+  const { answer, misfits } = read.value;
+  for (const { failure } of misfits) warn(failure.message);
+  return { answers: [{ plugin: pluginName(plugin), durationNs: String(said.durationNs), answer }] };
 }
 
 /** The loop is given back after so many: each is made of an OCI spec. */

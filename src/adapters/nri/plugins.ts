@@ -123,6 +123,8 @@ export interface NriPlugins {
     pods: readonly PodSandbox[],
     containers: readonly Container[],
   ) => Promise<NriSynchronized>;
+  /** Ends the connection of one that can not be asked any more; `reason` is told as why it is gone. */
+  readonly dismiss: (pluginId: string, reason: string) => void;
   /** Tells nothing before `start`. */
   readonly changes: Observable<NriPluginChange>;
   /**

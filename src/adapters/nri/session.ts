@@ -40,6 +40,7 @@ export interface Session {
   readonly ask: <H extends NriHook>(hook: H, request: RequestOf<H>) => Promise<NriAnswer<H>>;
   readonly synchronize: (pods: readonly PodSandbox[], containers: readonly Container[]) => Promise<NriSynchronized>;
   readonly status: () => NriPluginStatus;
+  readonly close: (reason: string) => void;
   /** Tells it that we end, waits for its answer no longer than `timeoutMs`, and closes. */
   readonly shutDown: (timeoutMs: number) => Promise<void>;
   /** Resolves with the reason. */
@@ -161,6 +162,7 @@ export const createSession = (
       const { id, index, name: ownName, launched, pid, events, nriVersion } = plugin;
       return { id, index, name: ownName, launched, pid, events, nriVersion, registeredNs, state, ...health.figures() };
     },
+    close,
     shutDown: async (timeoutMs) => {
       const { fullName: service, methods } = PluginDefinition;
       await callMethod(connection.client, service, methods.shutdown, {}, { timeoutMs }).catch(() => undefined);

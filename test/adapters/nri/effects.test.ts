@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { test } from 'node:test';
 import { createNriEffects } from '../../../src/adapters/nri/effects.ts';
+import { ContainerUpdate } from '../../../src/wire/nri/api.ts';
 import type { NriContainer, NriPodSandbox } from '../../../src/domain/model/nri-views.ts';
 
 const OBJECTS = 2_000;
@@ -21,8 +22,10 @@ test('C17: views of thousands of objects are made a few at a time, the loop betw
         Object.assign(told, { pods: pods.length, containers: containers.length });
         return { ok: true, update: [], durationNs: 1n };
       },
+      dismiss: () => assert.fail('nobody is dismissed'),
     },
     tokenOf: (value) => value,
+    warn: () => undefined,
     valuesOf: async () => () => null,
   });
   const loop = { turns: 0, isOver: false };
@@ -62,8 +65,10 @@ test('one that has to answer and does not is told so, and nobody is asked after 
         return { ok: false, why: 'timedOut', message, durationNs: 50n };
       },
       synchronize: () => assert.fail('nobody is synchronized'),
+      dismiss: () => assert.fail('nobody is dismissed'),
     },
     tokenOf: (value) => value,
+    warn: () => undefined,
     valuesOf: async () => () => null,
   });
   const plugin = (index: string, name: string) => ({ id: name, name, index, hooks: [] });
@@ -84,4 +89,41 @@ test('one that has to answer and does not is told so, and nobody is asked after 
       { kind: 'unanswered', message, isRequired: true },
     ],
   );
+});
+
+test('of what one answers to Synchronize the updates that can not be are told and left out; one that is not told is dismissed', async () => {
+  const [warnings, dismissed]: [string[], string[]] = [[], []];
+  let updates = ['a', '', 'c'];
+  const { SynchronizePlugin } = createNriEffects({
+    plugins: {
+      ask: () => assert.fail('nobody is asked'),
+      synchronize: async () => ({
+        ok: true,
+        update: updates.map((containerId) => ContainerUpdate.fromPartial({ containerId })),
+        durationNs: 1n,
+      }),
+      dismiss: (id, reason) => void dismissed.push(`${id}: ${reason}`),
+    },
+    tokenOf: (value) => value,
+    warn: (message) => void warnings.push(message),
+    valuesOf: async () => () => null,
+  });
+  const synchronize = () =>
+    SynchronizePlugin(
+      {
+        kind: 'SynchronizePlugin',
+        plugin: { id: 'p', name: 'odd', index: '10', hooks: [] },
+        pods: [],
+        containers: [],
+      },
+      { signal: AbortSignal.timeout(60_000), attach: () => undefined },
+    );
+  const { answers } = await synchronize();
+  assert.deepEqual(answers[0]?.answer, { hook: 'Synchronize', updates: [{ containerId: 'a' }, { containerId: 'c' }] });
+  assert.match(warnings.join(), /^NRI plugin "10-odd" sent an answer to Synchronize with update\[1\]\.container_id/);
+  assert.deepEqual(dismissed, []);
+  updates = Array.from({ length: 10_001 }, () => 'a');
+  await assert.rejects(synchronize(), /10001 entries/);
+  assert.equal(dismissed.length, 1);
+  assert.match(dismissed.join(), /^p: it could not be synchronized: NRI plugin "10-odd" sent .* at most 10000$/);
 });

@@ -64,12 +64,25 @@ export const stopContainerAnswer = (
 ): Result<AnswerTo<'StopContainer' | 'Synchronize'>> =>
   reading(plugin, 'an answer to StopContainer', () => ({ hook: 'StopContainer', ...requests(update, []) }));
 
-/** `update`: of all the chunks that were sent. */
-export const synchronizeAnswer = (
-  plugin: string,
-  update: readonly wire.ContainerUpdate[],
-): Result<AnswerTo<'StopContainer' | 'Synchronize'>> =>
-  reading(plugin, 'an answer to Synchronize', () => ({ hook: 'Synchronize', ...requests(update, []) }));
+/** An update that can't be, with why: the others are none the worse for it. */
+export interface MisfitUpdate {
+  readonly update: wire.ContainerUpdate;
+  readonly failure: Failure;
+}
+
+export interface SynchronizeSaid {
+  readonly answer: AnswerTo<'StopContainer' | 'Synchronize'>;
+  readonly misfits: readonly MisfitUpdate[];
+}
+
+/** `update`: of all the chunks that were sent. Refused with PluginInvalid where there are too many. */
+export function synchronizeAnswer(plugin: string, update: readonly wire.ContainerUpdate[]): Result<SynchronizeSaid> {
+  const what = 'an answer to Synchronize';
+  return reading(plugin, what, () => {
+    const { updates, misfits } = eachUpdate(plugin, what, list('update', update, (_, one) => one, UPDATES_MAX) ?? []);
+    return { answer: { hook: 'Synchronize', ...(updates.length === 0 ? {} : { updates }) }, misfits };
+  });
+}
 
 export const validationAnswer = (
   plugin: string,
@@ -82,8 +95,7 @@ export const validationAnswer = (
 export interface UpdatesAsked {
   readonly updates: readonly NriUpdate[];
   readonly evictions: readonly NriEviction[];
-  /** Updates that can't be, with why: the others are none the worse for them. */
-  readonly misfits: readonly { readonly update: wire.ContainerUpdate; readonly failure: Failure }[];
+  readonly misfits: readonly MisfitUpdate[];
 }
 
 /** What a plugin wants without having been asked. Refused with PluginInvalid where an eviction can't be. */
@@ -92,16 +104,24 @@ export function updateContainersRequest(
   { update, evict }: Pick<wire.UpdateContainersRequest, 'update' | 'evict'>,
 ): Result<UpdatesAsked> {
   const what = 'a request for UpdateContainers';
-  const read = update.map((one, index) => reading(plugin, what, () => updateFromWire(`update[${index}]`, one)));
-  const misfits = update.flatMap((one, index) => {
-    const result = read[index];
-    return result?.ok === false ? [{ update: one, failure: result.failure }] : [];
-  });
   return reading(plugin, what, () => ({
-    updates: read.flatMap((result) => (result.ok ? [result.value] : [])),
+    ...eachUpdate(plugin, what, update),
     evictions: requests([], evict)?.evictions ?? [],
-    misfits,
   }));
+}
+
+function eachUpdate(
+  plugin: string,
+  what: string,
+  update: readonly wire.ContainerUpdate[],
+): Pick<UpdatesAsked, 'updates' | 'misfits'> {
+  const [updates, misfits]: [NriUpdate[], MisfitUpdate[]] = [[], []];
+  for (const [index, one] of update.entries()) {
+    const read = reading(plugin, what, () => updateFromWire(`update[${index}]`, one));
+    if (read.ok) updates.push(read.value);
+    else misfits.push({ update: one, failure: read.failure });
+  }
+  return { updates, misfits };
 }
 
 const requests = (

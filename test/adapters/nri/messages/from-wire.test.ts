@@ -93,7 +93,8 @@ describe('updates and evictions', () => {
       fc.property(resources, fc.boolean(), (some, ignored) => {
         const update = { containerId: 'c', resources: some, ...(ignored ? { ignoreFailure: true as const } : {}) };
         const message = sent(wire.ContainerUpdate, updateToWire(update));
-        assert.deepEqual(value(synchronizeAnswer(PLUGIN, [message])), { hook: 'Synchronize', updates: [update] });
+        const { answer } = value(synchronizeAnswer(PLUGIN, [message]));
+        assert.deepEqual(answer, { hook: 'Synchronize', updates: [update] });
       }),
     );
   });
@@ -113,8 +114,14 @@ describe('updates and evictions', () => {
     });
   });
 
-  it('that nobody asked for are refused one by one', () => {
+  it('that nobody asked for, or in reply to Synchronize, are refused one by one', () => {
     const update = ['a', '', 'c'].map((containerId) => updateToWire({ containerId }));
+    const synchronized = value(synchronizeAnswer(PLUGIN, update));
+    assert.deepEqual(synchronized.answer, {
+      hook: 'Synchronize',
+      updates: [{ containerId: 'a' }, { containerId: 'c' }],
+    });
+    assert.match(synchronized.misfits[0]?.failure.message ?? '', /an answer to Synchronize with update\[1\]/);
     const { updates, misfits } = value(updateContainersRequest(PLUGIN, { update, evict: [] }));
     assert.deepEqual(updates, [{ containerId: 'a' }, { containerId: 'c' }]);
     assert.deepEqual(
@@ -130,7 +137,7 @@ describe('updates and evictions', () => {
   });
 
   it('without a container, or more than any node has containers, are refused', () => {
-    const nobody = synchronizeAnswer(PLUGIN, [updateToWire({ containerId: '' })]);
+    const nobody = stopContainerAnswer(PLUGIN, { update: [updateToWire({ containerId: '' })] });
     assert.match(messageOf(nobody), /^NRI plugin "10-odd" sent .* update\[0\]\.container_id, which is empty/);
     const flood = Array.from({ length: 10_001 }, () => updateToWire({ containerId: 'c' }));
     assert.match(messageOf(synchronizeAnswer(PLUGIN, flood)), /with update, which has 10001 entries/);
