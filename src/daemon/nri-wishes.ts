@@ -4,8 +4,9 @@
  */
 import { mergeMap, type Observable } from 'rxjs';
 import { isBeingValidated } from '../domain/container/hooks.ts';
-import type { PluginAnswer, PluginHook } from '../domain/model/nri-plugins.ts';
-import type { NriEviction, NriUpdate } from '../domain/model/nri-views.ts';
+import type { Failure } from '../domain/model/errors.ts';
+import type { PluginAnswer } from '../domain/model/nri-plugins.ts';
+import type { NriEviction, NriHook, NriUpdate } from '../domain/model/nri-views.ts';
 import { type EffectEnded, type Sequenced, subjectOf } from '../domain/model/records.ts';
 import type { NodeState } from '../domain/model/state.ts';
 import { isVeto, updatesIn } from '../domain/nri/answers.ts';
@@ -17,6 +18,8 @@ export interface Wanted {
   readonly plugin: string;
   readonly updates: readonly NriUpdate[];
   readonly evictions: readonly NriEviction[];
+  /** Why none of the updates that they want is carried out; absent: they are. */
+  readonly conflict?: Failure;
 }
 
 export const wishesOf = ({ state, recordsOf }: Pick<ReadModel, 'state' | 'recordsOf'>): Observable<Wanted> =>
@@ -54,22 +57,31 @@ function createRelease(state: Pick<NodeState, 'containers'>): (record: Ended) =>
 const answersIn = (body: EffectEnded): readonly PluginAnswer[] =>
   body.kind === 'CallPlugins' || body.kind === 'SynchronizePlugin' ? (body.result?.answers ?? []) : [];
 
-const isAnswerTo = (answers: readonly PluginAnswer[], hook: PluginHook): boolean =>
+const isAnswerTo = (answers: readonly PluginAnswer[], hook: NriHook): boolean =>
   answers.some(({ answer }) => answer?.hook === hook);
 
 /** Of others than `id`: what is said of the object itself is decided with what it was asked about. */
 function wantedBy(answers: readonly PluginAnswer[], id: string): readonly Wanted[] {
+  if (isRefusedChange(answers)) return [];
   const asked = updatesIn(answers);
+  // Nobody else is asked with it, so that there is nothing to put together: each is done in its turn, as if unasked.
+  if (isAnswerTo(answers, 'Synchronize'))
+    return asked.map(({ plugin, updates = [] }) => ({ plugin, updates, evictions: [] }));
+  const plugin = asked.map((one) => one.plugin).join(', ');
   const merged = mergedUpdates(asked);
-  if (!merged.ok || isRefusedChange(answers)) return [];
+  // What was asked about is refused for it, and all else with that; an end is no less one.
+  if (!merged.ok)
+    return isAnswerTo(answers, 'StopContainer')
+      ? [{ plugin, updates: [], evictions: [], conflict: merged.failure }]
+      : [];
   const updates = merged.value.updates.filter(({ containerId }) => containerId !== id);
-  const evictions = answers.flatMap(({ plugin, answer }) =>
+  const evictions = answers.flatMap(({ plugin: one, answer }) =>
     answer !== undefined && 'evictions' in answer && answer.evictions !== undefined
-      ? [{ plugin, updates: [], evictions: answer.evictions }]
+      ? [{ plugin: one, updates: [], evictions: answer.evictions }]
       : [],
   );
   if (updates.length === 0) return evictions;
-  return [{ plugin: asked.map(({ plugin }) => plugin).join(', '), updates, evictions: [] }, ...evictions];
+  return [{ plugin, updates, evictions: [] }, ...evictions];
 }
 
 /** A container that is not made says so itself. */

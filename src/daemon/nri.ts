@@ -63,12 +63,13 @@ export async function startNri({ plugins, observe, submit, view, log }: Options)
     return updates.filter((_, index) => !done[index]);
   };
 
-  wishesOf(view).subscribe(
-    ({ plugin, updates, evictions }) =>
-      void carryOut(plugin, updates, evictions).catch((error: unknown) =>
-        log.warn({ plugin, error: messageOf(error) }, 'what an NRI plugin wants is not carried out'),
-      ),
-  );
+  wishesOf(view).subscribe(({ plugin, updates, evictions, conflict }) => {
+    if (conflict !== undefined)
+      log.warn({ plugin, failure: conflict }, 'updates that NRI plugins want are not carried out');
+    void carryOut(plugin, updates, evictions).catch((error: unknown) =>
+      log.warn({ plugin, error: messageOf(error) }, 'what an NRI plugin wants is not carried out'),
+    );
+  });
   await plugins.start(async ({ pluginId, update, evict: evictions }) => {
     const plugin = names.get(pluginId) ?? pluginId;
     const read = updateContainersRequest(plugin, { update: [...update], evict: [...evictions] });

@@ -73,3 +73,37 @@ test('what is wanted of others beside a change of limits is dropped with the cha
     { plugin: '10-first', updates: [], evictions },
   ]);
 });
+
+test("what one wants in reply to Synchronize is done in its order, also twice of one container; two that are in each other's way are told", async () => {
+  const shares = (value: string) => ({ containerId: 'c', resources: { cpu: { shares: value } } });
+  const wished = async (kind: string, stream: string, answers: readonly PluginAnswer[]): Promise<unknown> => {
+    const record = { stream, body: { kind, result: { answers } } };
+    const wishes = wishesOf({ state: initialState(), recordsOf: () => from([record]) as never });
+    return firstValueFrom(wishes.pipe(toArray()));
+  };
+  const updates = [shares('100'), shares('200'), { containerId: 'd' }];
+  const synchronized: PluginAnswer = {
+    plugin: '10-odd',
+    durationNs: '1',
+    answer: { hook: 'Synchronize', updates },
+  };
+  assert.deepEqual(await wished('SynchronizePlugin', 'node', [synchronized]), [
+    { plugin: '10-odd', updates, evictions: [] },
+  ]);
+  const stopped = (plugin: string): PluginAnswer => ({
+    plugin,
+    durationNs: '1',
+    answer: { hook: 'StopContainer', updates: [shares('100')] },
+  });
+  const told = await wished('CallPlugins', containerStream('b'), [stopped('10-a'), stopped('20-b')]);
+  const changed = [stopped('10-a'), stopped('20-b')].map((one) => ({
+    ...one,
+    answer: {
+      hook: 'UpdateContainer' as const,
+      updates: [shares('1')],
+      evictions: [{ containerId: 'd', reason: 'no' }],
+    },
+  }));
+  assert.deepEqual(await wished('CallPlugins', containerStream('b'), changed), []);
+  assert.match(JSON.stringify(told), /"plugin":"10-a, 20-b","updates":\[\],.*PluginConflict.*both tried to set/);
+});
