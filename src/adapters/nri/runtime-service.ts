@@ -47,7 +47,8 @@ export const serveRuntime = (
     const problem = namesItself ? problemOfName({ index: request.pluginIdx, name: request.pluginName }) : null;
     if (known) throw new TtrpcStatusError(GrpcCode.FAILED_PRECONDITION, 'this connection is registered already');
     if (problem !== null) {
-      reject(new Error(problem));
+      // The connection is closed for it: the plugin gets its answer first.
+      setImmediate(reject, new Error(problem));
       throw new TtrpcStatusError(GrpcCode.INVALID_ARGUMENT, problem);
     }
     known = true;
