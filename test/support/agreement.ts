@@ -126,7 +126,8 @@ const sharedShimOf = ({ sharedShimId, steps }: PodSandbox): string | null =>
 
 /** Pods that share a shim have one process, which is nobody else's, and are no more than may be. */
 const wrongWithSharing = ({ sandboxes }: NodeState): string[] => {
-  const pods = [...sandboxes.values()].filter(({ shim }) => shim !== null);
+  // A pod that let go of its shim still knows which it was, which others may have on.
+  const pods = [...sandboxes.values()].filter(({ shim, steps }) => shim !== null && !isClear(steps.shim ?? 'none'));
   const wrong: string[] = [];
   for (const [id, sharing] of Map.groupBy(pods, sharedShimOf)) {
     if (id === null) continue;
