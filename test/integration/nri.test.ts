@@ -8,6 +8,8 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { ContainerState } from '../../src/wire/cri/api.ts';
+import { CreateContainerRequest, CreateContainerResponse, Event } from '../../src/wire/nri/api.ts';
+import { connectDouble } from '../adapters/nri/plugin-double.ts';
 import { type Script, startScripted, type Told, toldIn } from '../adapters/nri/scripted-plugin.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
 import { withCode } from '../support/failures.ts';
@@ -223,6 +225,37 @@ describe('NRI plugins', () => {
       return status.state === ContainerState.CONTAINER_EXITED && status;
     });
     assert.match(message, /evicted by the NRI plugin 50-mover: room for a newer one/);
+  });
+
+  test('a container that a plugin evicts as it is made can not be started, also after a kill of the daemon', async (t) => {
+    const { daemon } = node;
+    const double = await connectDouble(t, socket, {
+      name: 'second-thoughts',
+      events: 1 << (Event.CREATE_CONTAINER - 1),
+      handlers: {
+        CreateContainer: async (payload) => {
+          const containerId = CreateContainerRequest.decode(payload).container?.id ?? '';
+          const evict = [{ containerId, reason: 'no room for it' }];
+          return CreateContainerResponse.encode({ adjust: undefined, update: [], evict }).finish();
+        },
+      },
+    });
+    await double.register();
+    await eventually('it is asked', async () => double.calls.includes('Synchronize'));
+    const { runtime } = daemon.cri;
+    const sandboxConfig = podConfig(daemon, 'unwanted');
+    const { podSandboxId } = await runtime.runPodSandbox({ config: sandboxConfig });
+    const config = containerConfig('main', busyboxName, sleeper);
+    const { containerId } = await runtime.createContainer({ podSandboxId, config, sandboxConfig });
+    const refusal = withCode(GrpcCode.FAILED_PRECONDITION, /"10-second-thoughts" evicted it .*no room for it/);
+    await assert.rejects(runtime.startContainer({ containerId }), refusal);
+    await daemon.kill();
+    await daemon.start();
+    await assert.rejects(runtime.startContainer({ containerId }), refusal);
+    const { stdout } = await daemon.scribe('why', '--root', daemon.dirs.root, containerId);
+    assert.match(stdout, /was evicted .* by NRI plugin 10-second-thoughts \(no room for it\) before it was started/);
+    await removePod(daemon, podSandboxId);
+    assert.equal((await runtime.listContainers({ filter: { id: containerId } })).containers.length, 0);
   });
 
   test('a plugin that is connected when the daemon is killed comes back, and nothing that it set is lost', async (t) => {
