@@ -24,7 +24,7 @@ import { ownWords } from './messages/reading.ts';
 import type { NriPluginChange, NriPlugins, NriPluginStatus, TakeNriUpdates } from './plugins.ts';
 import { pluginName } from '../../domain/nri/plugins.ts';
 import { policyOf } from './policy.ts';
-import { failureOf } from './request.ts';
+import { notAsked } from './request.ts';
 import { createSession, type Session } from './session.ts';
 
 export interface NriPluginsOptions {
@@ -125,8 +125,9 @@ export const createNriPlugins = (options: NriPluginsOptions): NriPlugins => {
       report,
     });
 
+  // By its name, as everywhere in what callers are told: which connection it was says nothing to them.
   const absent = (pluginId: string) =>
-    failureOf('closed', `The NRI plugin ${pluginId} was not asked: it is not connected any more.`, 0n);
+    notAsked(pluginId.replace(/@.*$/s, ''), 'closed', 'it is not connected any more');
 
   return {
     ask: async (pluginId, hook, request) => (await sessions.get(pluginId)?.ask(hook, request)) ?? absent(pluginId),

@@ -80,6 +80,9 @@ describe('asking a plugin', { timeout: 60_000 }, () => {
     assert.equal(!other.ok && other.why, 'unsubscribed');
     const nobody = await nri.ask('10-nobody@0', 'RunPodSandbox', podRequest('p'));
     assert.equal(!nobody.ok && nobody.why, 'closed');
+    const left = await nri.ask('10-left@0123', 'RunPodSandbox', podRequest('p'));
+    assert.ok(!left.ok);
+    assert.equal(left.message, 'The NRI plugin 10-left was not asked: it is not connected any more.');
     assert.deepEqual(double.calls, ['Configure', 'Synchronize']);
   });
 
