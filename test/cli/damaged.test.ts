@@ -171,6 +171,9 @@ test('a file that is damaged at the end of its records: what is before that is r
   ];
   assert.equal(told.trimEnd().split('\n').length, before);
   assert.match(listed, /^journal\.jsonl: .*iB: no more than this: SQLite cannot read on/m);
+  assert.match(listed, /^report\.jsonl: .*B: no more than this: Nothing behind record [\d,]+ is counted: /m);
+  const counted = (await scribe(['report', '--json', '--root', whole, '--until', String(before)])).stdout;
+  assert.equal(readFileSync(join(dir, 'report.jsonl'), 'utf8').split('\n').length, counted.split('\n').length);
   await fails(
     ['diff', '1000', String(before + 1), '--root', at],
     1,
