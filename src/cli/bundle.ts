@@ -9,7 +9,7 @@ import { messageOf } from '../domain/model/errors.ts';
 import { checkPlace, writeArchive } from './bundle/archive.ts';
 import { type Part, partsOf } from './bundle/parts.ts';
 import { command, failure } from './command.ts';
-import { isDamageMet, withRemedy } from './damage.ts';
+import { withRemedy } from './damage.ts';
 import { levelOption, parseLevel } from './export/level.ts';
 import { bytes } from './format.ts';
 import { type ReadExtent, write } from './io.ts';
@@ -39,9 +39,8 @@ const madeOf = async ({ name, about, write: writePart }: Part, dir: string): Pro
   } catch (error) {
     const { size = 0 } = (await stat(path).catch(() => null)) ?? {};
     const problem = withRemedy(messageOf(error));
-    // Of a damaged journal this is what is looked at first.
-    if (isDamageMet(error) && size > 0)
-      return { name, about, sizeBytes: size, problem: `no more than this: ${problem}` };
+    // What can be had of a journal that is damaged, or for a disk that is full, is what is looked at first.
+    if (size > 0) return { name, about, sizeBytes: size, problem: `no more than this: ${problem}` };
     await rm(path, { force: true });
     return { name, about, sizeBytes: null, problem };
   }

@@ -30,5 +30,5 @@ export const unlessDamaged = <T>(read: () => T): T | null => {
 /** What is to be said for an error's message: itself, but where it is one of these. */
 export const withRemedy = (message: string): string =>
   isDamage(message)
-    ? `SQLite cannot read on in the journal: ${message}. scribe verify says from which record on; history and export read what was recorded before it, with --until. ${OF_A_COPY}`
+    ? `SQLite cannot read on in the journal: ${message}. scribe verify says from which record on; history and export read what was recorded before it, with --until. Where it names no record, all can be read: scribe journal compact, with the daemon stopped, writes the journal anew from them. ${OF_A_COPY}`
     : message;

@@ -3,8 +3,9 @@ import type { RecordHashes } from '../journal/reader.ts';
 import type { JournalRecord } from '../journal/types.ts';
 import { utcTime } from './format.ts';
 
-const hex = (bytes: Uint8Array | undefined): string | null =>
-  bytes === undefined ? null : Buffer.from(bytes).toString('hex');
+/** null: the record was pruned since it was read. */
+const hex = (bytes: Uint8Array | null | undefined): string | null =>
+  bytes == null ? null : Buffer.from(bytes).toString('hex');
 
 export const columnsOf = (
   { seq, atNs, monoNs, boot, type, v, stream, cause, call }: JournalRecord,

@@ -1,6 +1,7 @@
 /** The files of a journal, all beside each other, and how a corrupt journal is set aside (C20). */
-import { chmodSync, closeSync, existsSync, openSync, renameSync, statSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, openSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { freePath } from './checkpoints.ts';
+import { errorOf } from './errors.ts';
 
 export interface JournalFiles {
   readonly database: string;
@@ -12,6 +13,8 @@ export interface JournalFiles {
   readonly head: string;
   /** The newest checkpoint of the tree, as a signed note. */
   readonly note: string;
+  /** Says what a commit met that could not be read: the next start writes the journal anew. */
+  readonly damage: string;
 }
 
 export const journalFiles = (path: string): JournalFiles => ({
@@ -21,10 +24,11 @@ export const journalFiles = (path: string): JournalFiles => ({
   key: `${path}.key`,
   head: `${path}.head`,
   note: `${path}.checkpoint`,
+  damage: `${path}.damage`,
 });
 
 /** What belongs to one chain: the key and the lock outlive it. */
-const chainSuffixes = ['', '-wal', '-shm', '.head', '.checkpoint'] as const;
+const chainSuffixes = ['', '-wal', '-shm', '.head', '.checkpoint', '.damage'] as const;
 
 const fileMode = 0o600;
 const othersMode = 0o077;
@@ -40,6 +44,21 @@ export const narrowFiles = (path: string): void => {
     const stats = statSync(file, { throwIfNoEntry: false });
     if (stats !== undefined && (stats.mode & othersMode) !== 0) chmodSync(file, fileMode);
   }
+};
+
+/** For the next start, which would otherwise find nothing wrong and end at the same page again. */
+export const noteDamage = (file: string, thrown: unknown): void => {
+  try {
+    writeFileSync(file, `${errorOf(thrown).message}\n`, { mode: fileMode });
+  } catch {
+    // Where not even that can be written, the next start is no worse off than without it.
+  }
+};
+
+/** What a commit met that could not be read; null: none did. */
+export const notedDamage = (path: string): string | null => {
+  const { damage } = journalFiles(path);
+  return existsSync(damage) ? readFileSync(damage, 'utf8').trim() : null;
 };
 
 /**

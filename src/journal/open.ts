@@ -1,7 +1,7 @@
 /**
  * Opening a journal: lock, migrate, check the tail, start the writer; and opening one only to read it. Damage to a
- * journal becomes a finding where reading can go on, and a journal that SQLite can't read is set aside whole, so that
- * the daemon starts all the same (C20).
+ * journal becomes a finding where reading can go on; where SQLite can't read it, it is written anew from its records, or, where those
+ * are what is damaged, set aside whole, so that the daemon starts all the same (C20).
  */
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -9,14 +9,15 @@ import { checkChain, type Finding } from './chain-check.ts';
 import { isSigned, loadKey, loadPublicKey, readHeadFile, readNewestCheckpoint } from './checkpoints.ts';
 import { connectReader, connectWriter, type Db, explain } from './connect.ts';
 import { GENESIS } from './encoding.ts';
-import { JournalError } from './errors.ts';
+import { errorOf, JournalError } from './errors.ts';
 import { giveUpReserveIfTight } from './disk-space.ts';
-import { journalFiles, narrowFiles, setAside } from './files.ts';
+import { journalFiles, narrowFiles, notedDamage, setAside } from './files.ts';
 import { takeLock } from './lock.ts';
 import { keepLostHead, type LostHead, lossOf, lostHeads } from './lost-heads.ts';
 import { listMigrations, type Migration, migrate, refuseNewer } from './migrate.ts';
 import { createReader, impossibleKeys, type JournalReader } from './reader.ts';
 import { type SqliteJournal, startSqliteJournal, startWriterThread } from './sqlite-journal.ts';
+import { finishWritingAnew, writeAnew, type WrittenAnew } from './write-anew.ts';
 import type { StartWriter } from './writer-messages.ts';
 
 export interface OpenOptions {
@@ -111,6 +112,11 @@ const openWhole = (options: OpenOptions, unlock: () => void): Omit<OpenedJournal
     const impossible = impossibleKeys(db);
     if (impossible !== null)
       throw new JournalError('Corrupt', `${impossible}, so that nothing can be appended to ${path}.`);
+    const damage = notedDamage(path);
+    if (damage !== null)
+      throw new JournalError('Corrupt', `A commit to ${path} met what SQLite cannot read: ${damage}.`, {
+        cause: new Error(damage),
+      });
     loadKey(journalFiles(path).key, findings);
     const tail = checkTail(db, path);
     findings.push(...tail.findings);
@@ -124,6 +130,36 @@ const openWhole = (options: OpenOptions, unlock: () => void): Omit<OpenedJournal
   }
 };
 
+/** null: its records are damaged themselves, or it cannot be written anew for another reason, as for want of room. */
+const writtenAnew = (path: string): WrittenAnew | null => {
+  try {
+    return writeAnew(path);
+  } catch {
+    return null;
+  }
+};
+
+const findingOf = ({ aside, lost }: WrittenAnew, why: unknown): string => {
+  const without = lost.length === 0 ? '' : ` Not in it: ${lost.join(', ')}.`;
+  return `The journal was damaged, but in none of its records: it was written anew from them, and as it was it is kept at ${aside}.${without} SQLite said: ${errorOf(why).message}.`;
+};
+
+/** Where it cannot be read: written anew from its records, or where those are damaged set aside, and begun anew. */
+const openReadable = (options: OpenOptions, unlock: () => void): OpenedJournal => {
+  try {
+    return { ...openWhole(options, unlock), setAside: null };
+  } catch (thrown) {
+    if (!(thrown instanceof JournalError) || thrown.code !== 'Corrupt') throw thrown;
+    const anew = writtenAnew(options.path);
+    if (anew !== null) {
+      const opened = openWhole(options, unlock);
+      return { ...opened, findings: [findingOf(anew, thrown.cause ?? thrown), ...opened.findings], setAside: null };
+    }
+    const path = setAside(options.path);
+    return { ...openWhole(options, unlock), setAside: { path, why: thrown.message } };
+  }
+};
+
 /**
  * Opens the journal for the one process that writes it. Throws JournalError: Locked when another has it, NewerSchema
  * when a newer scribe wrote it, Unsafe when SQLite or the file system do not give what durability needs. Does all
@@ -134,13 +170,8 @@ export const openJournal = (options: OpenOptions): OpenedJournal => {
   const unlock = takeLock(journalFiles(options.path).lock, 'The journal');
   options.onLocked?.();
   try {
-    try {
-      return { ...openWhole(options, unlock), setAside: null };
-    } catch (thrown) {
-      if (!(thrown instanceof JournalError) || thrown.code !== 'Corrupt') throw thrown;
-      const path = setAside(options.path);
-      return { ...openWhole(options, unlock), setAside: { path, why: thrown.message } };
-    }
+    finishWritingAnew(options.path);
+    return openReadable(options, unlock);
   } catch (thrown) {
     unlock();
     throw thrown;

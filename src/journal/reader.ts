@@ -69,7 +69,8 @@ export interface ReadsPage {
 
 export interface RecordHashes {
   readonly bodyHash: Uint8Array;
-  readonly hash: Uint8Array;
+  /** null: the record is pruned, maybe since it was read, and with it this. */
+  readonly hash: Uint8Array | null;
 }
 
 export interface JournalReader extends Search, Missing {

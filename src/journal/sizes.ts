@@ -10,12 +10,13 @@ import { journalFiles } from './files.ts';
 import { createNameReader } from './names.ts';
 import { decodeReadRows } from './read-rows.ts';
 
-/** Where a record is and what its body takes; of the body itself only how it begins. */
+/** Where a record is and what its body takes; of the body itself only how it begins, but of types that are asked for whole. */
 export interface SizedRecord {
   readonly seq: number;
   readonly atMs: number;
   readonly type: string;
   readonly stream: string;
+  readonly cause: number | null;
   readonly call: number | null;
   readonly bodyBytes: number;
   readonly bodyStart: string;
@@ -101,6 +102,7 @@ type SizedRow = readonly [
   atMs: number,
   type: number,
   stream: number | string,
+  cause: number | null,
   call: number | null,
   bodyBytes: number,
   bodyStart: string,
@@ -109,25 +111,33 @@ type SizedRow = readonly [
 /**
  * Calls `each` with every record that is not pruned, in order, and says what all of it takes: of one moment. Throws
  * JournalError Corrupt when SQLite can't read the file.
+ *
+ * @param wholeTypes  types of records of which the whole body is told
  */
-export const measureJournal = (path: string, each: (record: SizedRecord) => void): JournalSizes => {
+export const measureJournal = (
+  path: string,
+  wholeTypes: readonly string[],
+  each: (record: SizedRecord) => void,
+): JournalSizes => {
   const db = connectReader(path);
   try {
     return db.transaction(() => {
       const names = createNameReader(db);
       const nameOf = (id: number): string => names.nameOf(id) ?? '?';
+      const whole = wholeTypes.flatMap((type) => names.idOf(type) ?? []);
       const rows = db
         .prepare<[], SizedRow>(
-          `SELECT seq, at / 1000000, type, stream, call, octet_length(body), substr(body, 1, ${BODY_START_CHARS})
+          `SELECT seq, at / 1000000, type, stream, cause, call, octet_length(body),
+               CASE WHEN type IN (${whole.join(', ')}) THEN body ELSE substr(body, 1, ${BODY_START_CHARS}) END
              FROM records WHERE at IS NOT NULL ORDER BY seq`,
         )
         .raw()
         .iterate();
       let kept = 0;
-      for (const [seq, atMs, type, stream, call, bodyBytes, bodyStart] of rows) {
+      for (const [seq, atMs, type, stream, cause, call, bodyBytes, bodyStart] of rows) {
         kept += 1;
         const streamName = typeof stream === 'number' ? nameOf(stream) : stream;
-        each({ seq, atMs, type: nameOf(type), stream: streamName, call, bodyBytes, bodyStart });
+        each({ seq, atMs, type: nameOf(type), stream: streamName, cause, call, bodyBytes, bodyStart });
       }
       return sizesIn(db, path, kept);
     })();

@@ -6,10 +6,10 @@
  */
 import { type Batches, createBatches } from './batch.ts';
 import { loadKey, writeHeadFile, writeNoteFile } from './checkpoints.ts';
-import { connectWriter, type Db, isFull } from './connect.ts';
+import { connectWriter, type Db, isCorruption, isFull } from './connect.ts';
 import { errorOf } from './errors.ts';
 import { giveUpReserve } from './disk-space.ts';
-import { journalFiles } from './files.ts';
+import { journalFiles, noteDamage } from './files.ts';
 import { createWalKeeper, type WalKeeper } from './wal.ts';
 import type {
   AppendMessage,
@@ -90,8 +90,28 @@ const givePagesBack = (db: Db, wal: WalKeeper, pagesMax: number): void => {
   wal.moveIn();
 };
 
+const noteIfDamage = ({ path }: WriterOptions, thrown: unknown): void => {
+  if (isCorruption(thrown)) noteDamage(journalFiles(path).damage, thrown);
+};
+
+const giveUp = (port: WriterPort, options: WriterOptions, thrown: unknown): void => {
+  noteIfDamage(options, thrown);
+  port.say({ kind: 'failed', message: errorOf(thrown).message });
+  port.close();
+};
+
 /** Hears what is to be written until it is closed, or a commit fails. */
 export const runWriter = (port: WriterPort, options: WriterOptions): void => {
+  try {
+    startWriting(port, options);
+  } catch (thrown) {
+    // What it goes on from cannot be read.
+    noteIfDamage(options, thrown);
+    throw thrown;
+  }
+};
+
+const startWriting = (port: WriterPort, options: WriterOptions): void => {
   const files = journalFiles(options.path);
   const { say } = port;
   const db = connectWriter(options.path);
@@ -199,8 +219,7 @@ export const runWriter = (port: WriterPort, options: WriterOptions): void => {
       step();
     } catch (thrown) {
       stopTimers();
-      say({ kind: 'failed', message: errorOf(thrown).message });
-      port.close();
+      giveUp(port, options, thrown);
     }
   };
 

@@ -171,6 +171,9 @@ test('a file that is damaged at the end of its records: what is before that is r
   ];
   assert.equal(told.trimEnd().split('\n').length, before);
   assert.match(listed, /^journal\.jsonl: .*iB: no more than this: SQLite cannot read on/m);
+  assert.match(listed, /^report\.jsonl: .*B: no more than this: Nothing behind record [\d,]+ is counted: /m);
+  const counted = (await scribe(['report', '--json', '--root', whole, '--until', String(before)])).stdout;
+  assert.equal(readFileSync(join(dir, 'report.jsonl'), 'utf8').split('\n').length, counted.split('\n').length);
   await fails(
     ['diff', '1000', String(before + 1), '--root', at],
     1,
@@ -208,4 +211,27 @@ test('a file that is damaged where the newest names are: records that have none 
   assert.equal(unreadable[0]?.[0], shown + 1);
   assert.equal(count + unreadable.reduce((sum, [first, last]) => sum + last - first + 1, 0), throughSeq);
   assert.ok(count > shown, String(count));
+});
+
+test('a file of which an index is damaged: what asks by it says so and how it is mended, and compacting writes it anew', async (t) => {
+  const at = await tempDir(t);
+  const path = join(at, 'journal.db');
+  await makeJournal({ path, records: 3_000, seed: 5 });
+  const whole = (await scribe(['export', '--root', at])).stdout;
+  for (const index of ['records_by_call', 'records_by_stream', 'records_of_calls']) await tearEnd(path, index);
+  const said =
+    /SQLite cannot read on in the journal: database disk image is malformed\. scribe verify says .* scribe journal compact, with the daemon stopped, writes the journal anew/;
+  for (const words of [
+    ['report'],
+    ['history', '--failed', '--reverse'],
+    ['sql', 'SELECT count(caller) FROM calls'],
+    ['sql', '--json', 'SELECT * FROM calls'],
+  ])
+    await fails([...words, '--root', at], 1, said);
+  const { exitStatus, stdout, stderr } = await scribe(['journal', 'compact', '--root', at]);
+  assert.equal(exitStatus, 0, stderr);
+  assert.match(stdout, /3,0\d\d records, every hash is right$/m);
+  assert.ok(stderr.includes(`it was written anew from them, and as it was it is kept at ${path}.corrupt-1.\n`), stderr);
+  assert.equal((await scribe(['report', '--root', at])).exitStatus, 0);
+  assert.equal((await scribe(['export', '--root', at])).stdout, whole);
 });

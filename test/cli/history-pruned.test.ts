@@ -1,9 +1,14 @@
 /** `scribe history` where records are pruned: that there was something, and what is left of it. */
 import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
+import { showJson } from '../../src/cli/history/json.ts';
+import { createNames } from '../../src/cli/history/names.ts';
+import { openReader } from '../../src/journal/open.ts';
 import { prunedRecord } from '../../src/journal/own-records.ts';
 import { rangesOfSeqs } from '../../src/journal/ranges.ts';
-import type { Owner } from '../support/cleanup.ts';
+import { onCleanup, type Owner } from '../support/cleanup.ts';
 import { rowsOf, startNs, type Story, tell } from './story.ts';
 import { jsonLines, type Root, rootWith, scribe } from './support.ts';
 
@@ -42,6 +47,21 @@ describe('pruned', () => {
       Array.from({ length: toSeq - fromSeq + 1 }, (_, index) => fromSeq + index),
     );
     assert.deepEqual(listed, seqs);
+  });
+
+  test('a record that is pruned after it was read is shown as it was read, without its hash', async (t) => {
+    const { root, story, seqs } = await pruned(t);
+    const reader = openReader(root.journalPath);
+    onCleanup(t, reader.close);
+    const read = story.records.find(({ seq }) => seq === seqs[0]) ?? assert.fail();
+    const output = new PassThrough();
+    const shown = showJson(output, createNames(reader), reader.hashesOf);
+    await shown.show({ kind: 'event', record: read });
+    await shown.flush();
+    output.end();
+    const [line] = jsonLines<Readonly<Record<string, unknown>>>(await text(output));
+    assert.deepEqual([line?.['seq'], line?.['hash']], [read.seq, null]);
+    assert.match(String(line?.['bodyHash']), /^[0-9a-f]{64}$/);
   });
 
   test('and a filter says that what is asked for may have been among them', async (t) => {

@@ -1,15 +1,20 @@
 /** `scribe journal info`, `backup` and `compact`, beside whoever writes the journal and without. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, statSync } from 'node:fs';
-import { copyFile } from 'node:fs/promises';
+import { copyFile, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readGolden } from '../../src/cli/replay/golden-text.ts';
+import { isClosedStream } from '../../src/domain/turn/closed-streams.ts';
+import { overWith, type PluginLives } from '../../src/domain/turn/plugin-lives.ts';
+import { nodeFold } from '../../src/engine/node-fold.ts';
+import { foldState } from '../../src/journal/fold.ts';
 import { type Counted, createUsageCounter, daysUntil, growthPerDay } from '../../src/cli/journal/usage.ts';
 import { backUpJournal } from '../../src/journal/backup.ts';
 import { connectWriter } from '../../src/journal/connect.ts';
 import { openJournal, openReader } from '../../src/journal/open.ts';
-import type { SizedRecord } from '../../src/journal/sizes.ts';
+import { measureJournal, type SizedRecord } from '../../src/journal/sizes.ts';
 import { verifyJournal } from '../../src/journal/verify.ts';
 import { closeReads, openTemporary, pruneSeqs, readRowAt, recordsFrom } from '../journal/support.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
@@ -25,7 +30,7 @@ const program = join(import.meta.dirname, '../../src/cli/main.ts');
 const DAY_MS = 86_400_000;
 
 const sized = (part: Partial<SizedRecord>): SizedRecord => ({
-  ...{ seq: 1, atMs: 0, type: 'type.1', stream: 'node', call: null, bodyBytes: 100, bodyStart: '{}' },
+  ...{ seq: 1, atMs: 0, type: 'type.1', stream: 'node', cause: null, call: null, bodyBytes: 100, bodyStart: '{}' },
   ...part,
 });
 
@@ -105,6 +110,36 @@ describe('what records are kept as', () => {
 });
 
 describe('journal info', () => {
+  test('connections of NRI plugins that are over are kept as long as removed pods, those that are there as they are', async () => {
+    const golden = join(import.meta.dirname, '../golden/v1/nri-plugins.jsonl');
+    const records = readGolden(await readFile(golden, 'utf8'));
+    const lives: PluginLives = new Map();
+    const over = new Set(records.flatMap((record) => overWith(lives, record)));
+    assert.ok(over.size >= 8);
+    const { dir } = await rootWith(owner, records);
+    const { stdout } = await scribe(['journal', 'info', '--root', dir, '--json']);
+    interface Shown {
+      readonly classes: readonly { readonly class: string; readonly records: number }[];
+    }
+    const [info] = jsonLines<Shown>(stdout);
+    const countOf = (name: string): number => info?.classes.find((one) => one.class === name)?.records ?? 0;
+    // As if nothing on the node's stream were ever over.
+    const path = join(dir, 'journal.db');
+    const { state } = foldState(path, nodeFold);
+    const counter = createUsageCounter(
+      (stream) => !isClosedStream(state, stream),
+      0,
+      () => true,
+    );
+    measureJournal(path, [], counter.add);
+    const present = countsOf(counter.counted().classes)['present'] ?? 0;
+    assert.equal(countOf('present'), present - over.size);
+    assert.equal(
+      info?.classes.reduce((sum, { records: count }) => sum + count, 0),
+      records.length,
+    );
+  });
+
   test('counts what is there, what is pruned and what is free', async () => {
     const { dir } = await rootWith(owner, recordsFrom(1, 3000), async (journal) => {
       for (let n = 0; n < 10; n++) journal.appendRead(readRowAt(n));

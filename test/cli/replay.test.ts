@@ -7,7 +7,8 @@ import { writeGolden } from '../../src/cli/replay/golden-text.ts';
 import type { Difference } from '../../src/domain/turn/differences.ts';
 import { INPUT_TYPES } from '../../src/domain/turn/redecide.ts';
 import { nodeFold } from '../../src/engine/node-fold.ts';
-import { prunedRecord } from '../../src/journal/own-records.ts';
+import { openJournal } from '../../src/journal/open.ts';
+import { prunedRecord, readsClosedRecord } from '../../src/journal/own-records.ts';
 import { rangesOfSeqs } from '../../src/journal/ranges.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { runHistory, targetOfSeed } from '../simulation/history.ts';
@@ -231,6 +232,38 @@ describe('replay', () => {
       crashed.stderr,
       /^scribe: What \S+journal\.db had when the daemon ended is pruned: .* from record \d+ on\. /,
     );
+  });
+
+  test('a pruned journal without a snapshot whose end is damaged: as far as what was pruned is known', async (t) => {
+    const known = await pruned(t, false);
+    const { journal } = openJournal({ path: known.journalPath });
+    const first = journal.head().seq + 1;
+    const where = { monoNs: 1n, boot: 'boot', cause: null, call: null };
+    const closed = { segment: 0, count: 1, dropped: 0, fromNs: 1n, toNs: 2n, root: new Uint8Array(32) };
+    await journal.append(
+      Array.from({ length: 60 }, (_, index) => ({
+        ...readsClosedRecord({ ...closed, segment: index }),
+        ...where,
+        atNs: startNs + 70_000_000_000n,
+        seq: first + index,
+      })),
+    );
+    await journal.close();
+    await tearEnd(known.journalPath);
+    const torn = await scribe(['replay', known.dir]);
+    assert.equal(torn.exitStatus, 1, torn.stdout);
+    assert.match(torn.stdout, /: record \d+ cannot be read, so nothing from it on was decided: SQLite cannot read on/);
+    assert.match(
+      torn.stdout,
+      /: begun behind record \d+, from folding what is left: [^]*: \d+ decisions? checked .*: all as recorded$/m,
+    );
+
+    // The pruning is what was torn away.
+    const unknown = await pruned(t, false);
+    await tearEnd(unknown.journalPath);
+    const { exitStatus, stderr } = await scribe(['replay', unknown.dir]);
+    assert.equal(exitStatus, 1);
+    assert.match(stderr, /^scribe: There is nowhere to begin: a part of the journal is pruned, .* scribe verify says/m);
   });
 
   test('a journal where nothing can be written, with and without its log, leaves nothing there', async (t) => {

@@ -75,8 +75,8 @@ export const tamper = <T>(path: string, work: (db: Database.Database) => T): T =
 
 const PAGE_BYTES = 4_096;
 
-/** Overwrites the page of a table's newest rows, which a torn write hits first. */
-export const tearEnd = async (path: string, table: 'records' | 'names' = 'records'): Promise<void> => {
+/** Overwrites the page of a table's newest rows, or of an index's last, which a torn write hits first. */
+export const tearEnd = async (path: string, table = 'records'): Promise<void> => {
   const page = tamper(path, (db) =>
     db
       .prepare<[string], number>(

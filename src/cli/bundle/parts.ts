@@ -18,7 +18,7 @@ import { journalVkey } from '../journal/vkey.ts';
 import { journalOf, overridesOf } from '../places.ts';
 import { report } from '../report.ts';
 import { versionOfScribe } from '../version.ts';
-import { saidBy } from './captured.ts';
+import { type Said, saidBy } from './captured.ts';
 import { configOf, crashReportAt, doctorLineAt, reportLineAt } from './redact.ts';
 
 /** What was asked for. */
@@ -47,6 +47,22 @@ const textPart = (name: string, about: string, text: () => Promise<string | null
     const content = await text();
     if (content === null) return null;
     await writeFile(path, content, { mode: 0o600 });
+  },
+});
+
+/** What a command said, also where it could not say all of it; rejects then, with what is there in the file. */
+const saidPart = (
+  name: string,
+  about: string,
+  saying: () => Promise<Said>,
+  change: (text: string) => string = (text) => text,
+): Part => ({
+  name,
+  about,
+  write: async (path) => {
+    const { said, thrown } = await saying();
+    await writeFile(path, change(said), { mode: 0o600 });
+    if (thrown !== null) throw thrown;
   },
 });
 
@@ -101,7 +117,8 @@ const journalPart = ({ root, level, since, until }: Asked): Part => ({
   about: `records since ${since}${until === undefined ? '' : ` until ${until}`}, at level ${level}`,
   write: async (path) => {
     const range = { since, ...(until === undefined ? {} : { until }) };
-    await saidBy(exportCommand, { root, level, ...range, output: path });
+    const { thrown } = await saidBy(exportCommand, { root, level, ...range, output: path });
+    if (thrown !== null) throw thrown;
   },
 });
 
@@ -119,22 +136,26 @@ export const partsOf = async (asked: Asked): Promise<readonly Part[]> => {
       'the configuration by its keys; options of shims and credentials in URLs left out',
       async () => jsonLine(configOf(await loadConfig({ path: node.config, overrides: overridesOf(node) }))),
     ),
-    textPart('doctor.jsonl', 'what scribe doctor finds', async () =>
-      mapLines(await saidBy(doctor, { ...node, root, json: true }), (line) =>
-        doctorLineAt(level, line, QUOTING_CHECKS),
-      ),
+    saidPart(
+      'doctor.jsonl',
+      'what scribe doctor finds',
+      () => saidBy(doctor, { ...node, root, json: true }),
+      (text) => mapLines(text, (line) => doctorLineAt(level, line, QUOTING_CHECKS)),
     ),
     textPart('host.json', 'kernel, cgroups, capabilities, memory, disk', () => hostText(asked)),
     textPart('sizes.jsonl', 'files of the root directory', () => sizesText(asked)),
-    textPart('journal-info.json', 'what the journal takes, by type and class', () =>
+    saidPart('journal-info.json', 'what the journal takes, by type and class', () =>
       saidBy(journalInfo, { root, json: true, ...(node.config === undefined ? {} : { config: node.config }) }),
     ),
     textPart('journal.head', 'the newest signed checkpoint', () => fileText(files.head)),
     textPart('journal.checkpoint', 'the newest checkpoint of the tree, a signed note', () => fileText(files.note)),
-    textPart('journal.vkey', 'the public key that checks them', () => saidBy(journalVkey, { root })),
+    saidPart('journal.vkey', 'the public key that checks them', () => saidBy(journalVkey, { root })),
     journalPart(asked),
-    textPart('report.jsonl', 'what is counted of that time', async () =>
-      mapLines(await saidBy(report, { root, ...range, json: true }), (line) => reportLineAt(level, line)),
+    saidPart(
+      'report.jsonl',
+      'what is counted of that time',
+      () => saidBy(report, { root, ...range, json: true }),
+      (text) => mapLines(text, (line) => reportLineAt(level, line)),
     ),
     ...(await crashParts(asked)),
   ];

@@ -1,6 +1,6 @@
 /** `scribe journal compact`: gives room inside the journal's file back to the file system, with the daemon up or down. */
 import { dirname } from 'node:path';
-import { compactJournal } from '../../journal/compact.ts';
+import { type Compacted, compactJournal } from '../../journal/compact.ts';
 import { JournalError } from '../../journal/errors.ts';
 import { verifyJournal } from '../../journal/verify.ts';
 import { type CompactJournalReply, DaemonDefinition } from '../../wire/scribe/v1/daemon.ts';
@@ -18,13 +18,8 @@ const TIMEOUT_MS = 20_000;
 /** What the daemon frees while it is compacted goes to its next records. */
 const ENOUGH_BYTES = 256 * 1024;
 
-interface Sizes {
-  readonly beforeBytes: number;
-  readonly afterBytes: number;
-}
-
 /** By the daemon, which goes on. */
-const compactLive = async (path: string, socket: string, io: Io): Promise<Sizes> => {
+const compactLive = async (path: string, socket: string, io: Io): Promise<Compacted> => {
   const daemon = await connectDaemon(socket);
   const progress = createProgress(io.stderr);
   try {
@@ -46,7 +41,7 @@ const compactLive = async (path: string, socket: string, io: Io): Promise<Sizes>
       progress.draw(() => [`compacting: ${bytes(freeBytes)} to be given back`]);
       reply = await ask();
     }
-    return { beforeBytes, afterBytes: Number(reply.fileBytes) };
+    return { beforeBytes, afterBytes: Number(reply.fileBytes), anew: null };
   } finally {
     progress.clear();
     daemon.close();
@@ -54,7 +49,7 @@ const compactLive = async (path: string, socket: string, io: Io): Promise<Sizes>
 };
 
 /** null: a daemon has the journal. */
-const compactStopped = (path: string): Sizes | null => {
+const compactStopped = (path: string): Compacted | null => {
   try {
     return compactJournal(path);
   } catch (error) {
@@ -83,6 +78,7 @@ export const journalCompact = command({
   description: [
     "What is pruned leaves room inside the journal's file, where the next records go, so that a journal stays as large as it once was: rarely does it need compacting, as after journal.retention was made shorter.",
     'While the daemon runs, it does the work: a few pages at a time between its commits, resting nine tenths of the time, so that calls go on. Interrupted, it leaves off where it is; what was given back stays so. scribe history --reads shows who asked for it. While it is stopped, the file is written anew, which takes less time: 350 MB about four seconds, and twice the room for as long.',
+    'Where SQLite cannot read what is beside the records (an index, the tree, snapshots), the journal is written anew from them while the daemon is stopped, and the damaged file is kept beside it.',
     'No record changes, and every hash stays: all of them are verified at the end.',
   ],
   options,
@@ -92,7 +88,15 @@ export const journalCompact = command({
     const path = await readableJournal(await rootOf(values));
     // Written anew, it is copied on the way: where room was looked for. SQLite asks once, when its first file is opened.
     process.env['SQLITE_TMPDIR'] ??= dirname(path);
-    const { beforeBytes, afterBytes } = compactStopped(path) ?? (await compactLive(path, await socketOf(values), io));
+    const { beforeBytes, afterBytes, anew } =
+      compactStopped(path) ?? (await compactLive(path, await socketOf(values), io));
+    if (anew !== null) {
+      const without = anew.lost.length === 0 ? '' : ` Not in it: ${anew.lost.join(', ')}.`;
+      await write(
+        io.stderr,
+        `scribe: The journal was damaged, but in none of its records: it was written anew from them, and as it was it is kept at ${anew.aside}.${without}\n`,
+      );
+    }
     const records = await verified(path, io);
     await write(
       io.stdout,

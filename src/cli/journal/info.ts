@@ -3,6 +3,7 @@ import { statfs } from 'node:fs/promises';
 import { loadConfig } from '../../config/load.ts';
 import type { Config } from '../../config/config.ts';
 import { isClosedStream } from '../../domain/turn/closed-streams.ts';
+import { overWith, type PluginLives, TOLD_OF_PLUGINS } from '../../domain/turn/plugin-lives.ts';
 import type { NodeState } from '../../domain/model/state.ts';
 import { nodeFold } from '../../engine/node-fold.ts';
 import { foldState } from '../../journal/fold.ts';
@@ -113,9 +114,12 @@ const infoOf = async (
   const { state, seq } = foldState(path, nodeFold);
   const hasOwnTime = (one: RecordClass): boolean => keptMsOf(one, retention) !== null;
   const recentFromMs = newestMsOf(path, seq) - GROWTH_DAYS * DAY_MS;
-  const counter = createUsageCounter(isPresentIn(state), recentFromMs, hasOwnTime);
+  const lives: PluginLives = new Map();
+  const counter = createUsageCounter(isPresentIn(state), recentFromMs, hasOwnTime, (record) =>
+    overWith(lives, { ...record, body: record.bodyStart }),
+  );
   let seen = 0;
-  const sizes = measureJournal(path, (record) => {
+  const sizes = measureJournal(path, TOLD_OF_PLUGINS, (record) => {
     counter.add(record);
     seen += 1;
     if (seen % PROGRESS_EVERY_RECORDS === 0) onRecords(seen);

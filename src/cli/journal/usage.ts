@@ -2,13 +2,14 @@
  * What a journal's records take, by type and by the class that retention keeps them for, how fast they grow, and when that
  * meets a limit. Counts and reckons; reads no file and shows nothing.
  */
+import { NODE_STREAM } from '../../domain/model/records.ts';
 import { type CallClass, classOfRequest, isFailed } from '../../domain/turn/closed-streams.ts';
 import type { SizedRecord } from '../../journal/sizes.ts';
 
 /**
  * What a record is kept as: `reads` (calls that only read, where rules have them recorded whole), `commands` (ExecSync),
  * `sessions` and `refused` (calls that did nothing), each with what was done on its behalf; `removed` (all else about pods,
- * containers and images that are gone, and calls that are over), `present` (about what is there: kept as long as it is).
+ * containers and images that are gone, connections of NRI plugins that are over, and calls that are over), `present` (about what is there: kept as long as it is).
  */
 export const RECORD_CLASSES = ['reads', 'commands', 'sessions', 'refused', 'removed', 'present'] as const;
 export type RecordClass = (typeof RECORD_CLASSES)[number];
@@ -55,11 +56,13 @@ const plus = (usage: Usage, { atMs, bodyBytes }: Pick<SizedRecord, 'atMs' | 'bod
  * @param isPresent  whether the object of a stream is there
  * @param recentFromMs  from when on records count for growth
  * @param hasOwnTime  whether calls of a class are kept for a time of their own
+ * @param overWith  seqs of what is over with a record though its stream is there, as retention has it
  */
 export const createUsageCounter = (
   isPresent: (stream: string) => boolean,
   recentFromMs: number,
   hasOwnTime: (one: RecordClass) => boolean,
+  overWith: (record: SizedRecord) => readonly number[] = () => [],
 ) => {
   const types = new Map<string, Usage>();
   const classes = new Map<RecordClass, Usage>(RECORD_CLASSES.map((one) => [one, NONE]));
@@ -68,6 +71,8 @@ export const createUsageCounter = (
   const touching = new Set<number>();
   const callsOfPresent = new Set<number>();
   const calls: Pick<SizedRecord, 'atMs' | 'bodyBytes' | 'call'>[] = [];
+  const over = new Set<number>();
+  const ofNode: Pick<SizedRecord, 'seq' | 'atMs' | 'bodyBytes'>[] = [];
   let [all, recent] = [NONE, NONE];
   let newestAtMs: number | null = null;
 
@@ -85,20 +90,23 @@ export const createUsageCounter = (
 
   return {
     add: (record: SizedRecord): void => {
-      const { atMs, type, stream, call, bodyBytes } = record;
+      const { seq, atMs, type, stream, call, bodyBytes } = record;
       types.set(type, plus(types.get(type) ?? NONE, record));
       all = plus(all, record);
       if (atMs >= recentFromMs) recent = plus(recent, record);
       newestAtMs = Math.max(newestAtMs ?? atMs, atMs);
       learn(record);
+      for (const one of overWith(record)) over.add(one);
       const own = call === null ? undefined : classOfCalls.get(call);
       if (own !== undefined) return addTo(own, record);
       if (stream.startsWith('call/')) return void calls.push({ atMs, bodyBytes, call });
       if (call !== null) touching.add(call);
       if (call !== null && isPresent(stream)) callsOfPresent.add(call);
+      if (stream === NODE_STREAM && isPresent(stream)) return void ofNode.push({ seq, atMs, bodyBytes });
       addTo(isPresent(stream) ? 'present' : 'removed', record);
     },
     counted: (): Counted => {
+      for (const record of ofNode.splice(0)) addTo(over.has(record.seq) ? 'removed' : 'present', record);
       for (const record of calls.splice(0)) {
         const { call } = record;
         if (call !== null && isRefused(call)) addTo('refused', record);

@@ -10,15 +10,17 @@ import { fromJournalRecord } from '../../engine/codec.ts';
 import { nodeFold } from '../../engine/node-fold.ts';
 import { foldState } from '../../journal/fold.ts';
 import { openReader } from '../../journal/open.ts';
-import { isOwnType, JOURNAL_PRUNED } from '../../journal/own-records.ts';
+import { isOwnType, JOURNAL_PRUNED, parsePruned } from '../../journal/own-records.ts';
 import { readableCopy } from '../../journal/readable-copy.ts';
 import { readAhead } from '../../journal/read-ahead.ts';
 import type { JournalReader } from '../../journal/reader.ts';
-import type { JournalRecord } from '../../journal/types.ts';
+import { uncovered } from '../../journal/ranges.ts';
+import type { JournalRecord, SeqRange } from '../../journal/types.ts';
 import { failure } from '../command.ts';
 import { unlessDamaged, WHY_NO_FURTHER } from '../damage.ts';
 import type { CrashReport } from '../../daemon/crash-report.ts';
 import { whyNewer, type Writer, writerIn } from '../../engine/newer.ts';
+import { allRecords } from '../past/pages.ts';
 import { readGolden } from './golden-text.ts';
 
 /** Where replaying begins: after record `seq`, whose state is known from a snapshot or from folding what is left. */
@@ -125,21 +127,47 @@ const startOf = (path: string, reader: JournalReader, pruned: number): Start => 
     through = snapshot.seq - 1;
   }
   if (oldest !== null) return oldest;
-  // When the pruning itself was recorded, all that it took was over: what is left folds to the state of that moment.
   const seq = lastPruning(reader);
   return { seq, from: 'fold', state: () => foldState(path, nodeFold, seq, 'checked').state };
 };
 
+/** When this was recorded, all that was pruned was over: what is left folds to the state of that moment. */
 const lastPruning = (reader: JournalReader): number => {
-  const headSeq = reader.headSeq();
-  let last = 0;
-  for (let cursor = 1; cursor <= headSeq; ) {
-    const { records, next } = reader.page({ types: [JOURNAL_PRUNED] }, cursor, headSeq);
-    last = records.at(-1)?.seq ?? last;
-    cursor = next;
+  const prunings = unlessDamaged(() => allRecords(reader, { types: [JOURNAL_PRUNED] }, reader.headSeq()));
+  return prunings === null ? lastKnownPruning(reader) : (prunings.at(-1)?.seq ?? 0);
+};
+
+/**
+ * The same in front of damage, where what is pruned there is pruned by what can be read: what a later pruning took may have been
+ * there then. Throws a sentence otherwise.
+ */
+const lastKnownPruning = (reader: JournalReader): number => {
+  const cover: SeqRange[] = [];
+  const pruned: SeqRange[] = [];
+  let [last, next] = [0, 1];
+  for (const record of recordsFrom(reader, 1, reader.headSeq())) {
+    const seq = 'damagedFrom' in record ? record.damagedFrom : record.seq;
+    if (seq > next) pruned.push([next, seq - 1]);
+    next = seq + 1;
+    if ('damagedFrom' in record || record.type !== JOURNAL_PRUNED) continue;
+    last = seq;
+    cover.push(...prunedRangesBy(record));
   }
+  if (last === 0 || uncovered(pruned, cover).length > 0) throw failure(noStart(next - 1));
   return last;
 };
+
+/** None, where it is not as it was written: then what it took is covered by nothing. */
+const prunedRangesBy = (record: JournalRecord): readonly SeqRange[] => {
+  try {
+    return parsePruned(record).seqs;
+  } catch {
+    return [];
+  }
+};
+
+const noStart = (seq: number): string =>
+  `There is nowhere to begin: a part of the journal is pruned, its records of that cannot be read from record ${seq} on, and it has no snapshot that serves. ${WHY_NO_FURTHER}`;
 
 /** From this record on nothing can be read. */
 interface Damage {

@@ -6,6 +6,7 @@
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { messageOf } from '../../domain/model/errors.ts';
+import { withRemedy } from '../damage.ts';
 import { type Cell, openQueries, type Queries } from '../../journal/queries.ts';
 
 const CHARS_HELD_MAX = 64 * 1024;
@@ -43,7 +44,7 @@ const answerOf = async (path: string, sql: string): Promise<void> => {
   try {
     await answer(queries, sql);
   } catch (error) {
-    throw new Error(`The journal does not answer that: ${messageOf(error)}`, { cause: error });
+    throw new Error(`The journal does not answer that: ${withRemedy(messageOf(error))}`, { cause: error });
   } finally {
     queries.close();
   }

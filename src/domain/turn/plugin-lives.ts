@@ -2,8 +2,11 @@
  * What the journal may prune of the node's stream, which is never closed: connections of NRI plugins that are over. Such a
  * one leaves nothing in the state, so all of its records may go, at once (C11): without its end it would be there for ever.
  */
-import type { BodyOf } from '../model/records.ts';
+import type { BodyOf, RecordType } from '../model/records.ts';
 import { NODE_STREAM } from '../model/records.ts';
+
+/** The records of which the body is looked at. */
+export const TOLD_OF_PLUGINS: readonly RecordType[] = ['nri.plugin.registered', 'nri.plugin.closed'];
 
 interface Life {
   readonly registeredSeq: number;
