@@ -9,7 +9,8 @@ import { loadKey, writeHeadFile, writeNoteFile } from './checkpoints.ts';
 import { connectWriter, type Db, isFull } from './connect.ts';
 import { errorOf } from './errors.ts';
 import { giveUpReserve } from './disk-space.ts';
-import { journalFiles } from './files.ts';
+import { type JournalFiles, journalFiles } from './files.ts';
+import { openSeqMark } from './seq-mark.ts';
 import { createWalKeeper, type WalKeeper } from './wal.ts';
 import type {
   AppendMessage,
@@ -90,12 +91,20 @@ const givePagesBack = (db: Db, wal: WalKeeper, pagesMax: number): void => {
   wal.moveIn();
 };
 
+/** Puts what was signed last beside the journal. */
+const writeSigned = (files: JournalFiles, batches: Batches): void => {
+  const [end, note] = [batches.signedEnd(), batches.signedTree()];
+  if (end !== null) writeHeadFile(files.head, end);
+  if (note !== null) writeNoteFile(files.note, note);
+};
+
 /** Hears what is to be written until it is closed, or a commit fails. */
 export const runWriter = (port: WriterPort, options: WriterOptions): void => {
   const files = journalFiles(options.path);
   const { say } = port;
   const db = connectWriter(options.path);
   const key = loadKey(files.key, []);
+  const mark = openSeqMark(options.markPath);
   let batches = createBatches(db, key);
   const wal = createWalKeeper(db, options.walAlarmBytes, (bytes) => say({ kind: 'walAlarm', bytes }));
   /** Takes back what is to be done later; null while nothing is. */
@@ -110,8 +119,7 @@ export const runWriter = (port: WriterPort, options: WriterOptions): void => {
       try {
         return work(batches);
       } catch (thrown) {
-        const waitedMs = performance.now() - startedMs;
-        if (!isFull(thrown) || options.reservePath === null || waitedMs > roomWaitMs) throw thrown;
+        if (!isFull(thrown) || options.reservePath === null || performance.now() - startedMs > roomWaitMs) throw thrown;
         say({ kind: 'diskFull' });
         if (!giveUpReserve(options.reservePath)) Atomics.wait(sleeper, 0, 0, roomLookEveryMs);
         batches = createBatches(db, key);
@@ -132,14 +140,13 @@ export const runWriter = (port: WriterPort, options: WriterOptions): void => {
   const sign = (): void => {
     stopSigning = null;
     tree.catchUp(treeStepsPerSign);
-    const [end, note] = [batches.signedEnd(), batches.signedTree()];
-    if (end !== null) writeHeadFile(files.head, end);
-    if (note !== null) writeNoteFile(files.note, note);
+    writeSigned(files, batches);
   };
 
   const commit = (messages: readonly AppendMessage[]): void => {
     withRoom((into) => into.commit(messages));
     const { seq, hash } = batches.end();
+    mark.write(seq);
     say({ kind: 'committed', seq, hash, readChunks: messages.filter(({ reads }) => reads !== null).length });
     stopSigning ??= port.later(signAfterMs, () => guarded(sign));
     tree.growAfter(treeAfterCommitMs);
@@ -150,6 +157,7 @@ export const runWriter = (port: WriterPort, options: WriterOptions): void => {
     tree.catchUp(treeStepsAtClose);
     sign();
     withRoom((into) => into.checkpoint());
+    mark.remove();
     wal.finish();
     db.close();
   };
