@@ -19,6 +19,7 @@ interface Options {
   readonly onLocked: () => void;
   readonly refuseReads: () => boolean;
   readonly reservePath: string;
+  readonly markPath: string;
   readonly onDiskFull: () => void;
   readonly findings: Findings;
   readonly log: Logger;
@@ -64,6 +65,10 @@ export const openNode = ({ path, findings, log, ...options }: Options): OpenedNo
     findings.add(`The journal could not be read and was set aside at ${opened.setAside.path}: ${opened.setAside.why}`);
   }
   const doubts = opened.lostHeads.map((lost) => doubtOf(lost, seq));
+  if (opened.missingThrough !== null && opened.setAside === null)
+    doubts.push({
+      what: `The journal was put back, cut or replaced: it ended at record ${seq}, and the daemon before this one, which was killed, had come to record ${opened.missingThrough}.`,
+    });
   if (opened.setAside !== null)
     doubts.push({ what: `The journal before this one could not be read: ${opened.setAside.why}` });
   return { journal: opened.journal, state, seq, snapshotSeq, doubts };

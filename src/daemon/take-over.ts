@@ -77,6 +77,7 @@ export async function takeOver(config: Config, surroundings: Surroundings): Prom
     onLocked: () => spawning.resolve(openSpawner(stateDir, opened)),
     refuseReads: () => disk.guard?.isFull() ?? false,
     reservePath,
+    markPath: join(stateDir, 'journal.seq'),
     onDiskFull() {
       disk.wasFull = true;
       disk.guard?.noteFull();

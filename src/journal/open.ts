@@ -16,6 +16,7 @@ import { takeLock } from './lock.ts';
 import { keepLostHead, type LostHead, lossOf, lostHeads } from './lost-heads.ts';
 import { listMigrations, type Migration, migrate, refuseNewer } from './migrate.ts';
 import { createReader, impossibleKeys, type JournalReader } from './reader.ts';
+import { readSeqMark } from './seq-mark.ts';
 import { type SqliteJournal, startSqliteJournal, startWriterThread } from './sqlite-journal.ts';
 import { finishWritingAnew, writeAnew, type WrittenAnew } from './write-anew.ts';
 import type { StartWriter } from './writer-messages.ts';
@@ -37,6 +38,8 @@ export interface OpenOptions {
   readonly beforeWriting?: (path: string) => void;
   /** What is given up when the disk is full, before a commit fails: the same file as createDiskGuard's. None by default. */
   readonly reservePath?: string;
+  /** Where it is noted how far the journal has come (seq-mark.ts), apart from it. Nowhere by default. */
+  readonly markPath?: string;
   /** A commit found the disk full, and goes on with what was reserved. */
   readonly onDiskFull?: () => void;
   /** While true, read calls are counted but not kept: see createDiskGuard. */
@@ -51,6 +54,8 @@ export interface OpenedJournal {
   readonly findings: readonly string[];
   /** Heads that this journal did not contain when it was opened, now or earlier. */
   readonly lostHeads: readonly LostHead[];
+  /** The last record that a daemon before this one had written, where this journal ends before it; else null. */
+  readonly missingThrough: number | null;
   /** Where the old journal went, when it could not be read. */
   readonly setAside: { readonly path: string; readonly why: string } | null;
 }
@@ -102,8 +107,8 @@ const checkTail = (db: Db, path: string): { readonly findings: string[]; readonl
 
 const openWhole = (options: OpenOptions, unlock: () => void): Omit<OpenedJournal, 'setAside'> => {
   const { path, walAlarmBytes = walAlarmBytesDefault, onWalAlarm = () => {}, refuseReads = () => false } = options;
-  const { reservePath = null, onDiskFull = () => {}, startWriter = startWriterThread } = options;
-  const parts = { path, walAlarmBytes, onWalAlarm, refuseReads, reservePath, onDiskFull, startWriter };
+  const { reservePath = null, markPath = null, onDiskFull = () => {}, startWriter = startWriterThread } = options;
+  const parts = { path, walAlarmBytes, onWalAlarm, refuseReads, reservePath, markPath, onDiskFull, startWriter };
   const findings: string[] = [];
   // Opening needs room of its own, for the log and its index.
   if (reservePath !== null) giveUpReserveIfTight(reservePath);
@@ -122,8 +127,12 @@ const openWhole = (options: OpenOptions, unlock: () => void): Omit<OpenedJournal
     findings.push(...tail.findings);
     const { head, note } = journalFiles(path);
     if (tail.isHeadLost) for (const file of [head, note]) keepLostHead(file);
+    const marked = readSeqMark(markPath);
+    // A head that is lost says it better.
+    const missingThrough = marked > createReader(db).head().seq && !tail.isHeadLost ? marked : null;
     options.beforeWriting?.(path);
-    return { findings, lostHeads: lostHeads(head), journal: startSqliteJournal({ ...parts, db, unlock }) };
+    const journal = startSqliteJournal({ ...parts, db, unlock });
+    return { findings, lostHeads: lostHeads(head), missingThrough, journal };
   } catch (thrown) {
     db.close();
     throw explain(path, thrown);

@@ -188,7 +188,7 @@ const questionsTo = (reader: JournalReader) =>
 
 /** What is on its way to the disk, and the writer that takes it there. */
 const createWriting = (parts: SqliteJournalParts, durableHead: JournalHead) => {
-  const { onWalAlarm, onDiskFull, refuseReads, startWriter, path, walAlarmBytes, reservePath } = parts;
+  const { onWalAlarm, onDiskFull, refuseReads, startWriter, path, walAlarmBytes, reservePath, markPath } = parts;
   const reads = createReadBuffer();
   const waiting = createWaiting();
   const asked = createAsked();
@@ -254,7 +254,7 @@ const createWriting = (parts: SqliteJournalParts, durableHead: JournalHead) => {
 
   const hears = { committed, answered, refused: asked.refuse, onDiskFull, onWalAlarm, fail };
   const writer = startWriter(
-    { path, walAlarmBytes, reservePath },
+    { path, walAlarmBytes, reservePath, markPath },
     {
       said: (message) => hear(message, hears),
       failed: (error) => fail(errorOf(error).message),

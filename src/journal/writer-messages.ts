@@ -11,6 +11,8 @@ export interface WriterOptions {
   readonly walAlarmBytes: number;
   /** A file of room that is given up when a commit finds none; null: there is none to give up. See createDiskGuard. */
   readonly reservePath: string | null;
+  /** Where it is noted how far the journal has come, for a start after a kill (seq-mark.ts); null: nowhere. */
+  readonly markPath: string | null;
 }
 
 export interface AppendMessage {

@@ -9,7 +9,8 @@ import { loadKey, writeHeadFile, writeNoteFile } from './checkpoints.ts';
 import { connectWriter, type Db, isCorruption, isFull } from './connect.ts';
 import { errorOf } from './errors.ts';
 import { giveUpReserve } from './disk-space.ts';
-import { journalFiles, noteDamage } from './files.ts';
+import { type JournalFiles, journalFiles, noteDamage } from './files.ts';
+import { openSeqMark } from './seq-mark.ts';
 import { createWalKeeper, type WalKeeper } from './wal.ts';
 import type {
   AppendMessage,
@@ -100,6 +101,13 @@ const giveUp = (port: WriterPort, options: WriterOptions, thrown: unknown): void
   port.close();
 };
 
+/** Puts what was signed last beside the journal. */
+const writeSigned = (files: JournalFiles, batches: Batches): void => {
+  const [end, note] = [batches.signedEnd(), batches.signedTree()];
+  if (end !== null) writeHeadFile(files.head, end);
+  if (note !== null) writeNoteFile(files.note, note);
+};
+
 /** Hears what is to be written until it is closed, or a commit fails. */
 export const runWriter = (port: WriterPort, options: WriterOptions): void => {
   try {
@@ -116,6 +124,7 @@ const startWriting = (port: WriterPort, options: WriterOptions): void => {
   const { say } = port;
   const db = connectWriter(options.path);
   const key = loadKey(files.key, []);
+  const mark = openSeqMark(options.markPath);
   let batches = createBatches(db, key);
   const wal = createWalKeeper(db, options.walAlarmBytes, (bytes) => say({ kind: 'walAlarm', bytes }));
   /** Takes back what is to be done later; null while nothing is. */
@@ -130,8 +139,7 @@ const startWriting = (port: WriterPort, options: WriterOptions): void => {
       try {
         return work(batches);
       } catch (thrown) {
-        const waitedMs = performance.now() - startedMs;
-        if (!isFull(thrown) || options.reservePath === null || waitedMs > roomWaitMs) throw thrown;
+        if (!isFull(thrown) || options.reservePath === null || performance.now() - startedMs > roomWaitMs) throw thrown;
         say({ kind: 'diskFull' });
         if (!giveUpReserve(options.reservePath)) Atomics.wait(sleeper, 0, 0, roomLookEveryMs);
         batches = createBatches(db, key);
@@ -152,14 +160,13 @@ const startWriting = (port: WriterPort, options: WriterOptions): void => {
   const sign = (): void => {
     stopSigning = null;
     tree.catchUp(treeStepsPerSign);
-    const [end, note] = [batches.signedEnd(), batches.signedTree()];
-    if (end !== null) writeHeadFile(files.head, end);
-    if (note !== null) writeNoteFile(files.note, note);
+    writeSigned(files, batches);
   };
 
   const commit = (messages: readonly AppendMessage[]): void => {
     withRoom((into) => into.commit(messages));
     const { seq, hash } = batches.end();
+    mark.write(seq);
     say({ kind: 'committed', seq, hash, readChunks: messages.filter(({ reads }) => reads !== null).length });
     stopSigning ??= port.later(signAfterMs, () => guarded(sign));
     tree.growAfter(treeAfterCommitMs);
@@ -170,6 +177,7 @@ const startWriting = (port: WriterPort, options: WriterOptions): void => {
     tree.catchUp(treeStepsAtClose);
     sign();
     withRoom((into) => into.checkpoint());
+    mark.remove();
     wal.finish();
     db.close();
   };

@@ -120,6 +120,38 @@ describe('a journal that is not all that was written', () => {
     assert.deepEqual(reports, []);
   });
 
+  test('put back behind a daemon that was killed before it signed a head: it is doubted all the same', {
+    timeout,
+  }, async () => {
+    // A head of all that is in the backup.
+    await daemon.stop();
+    for (const suffix of ['', '-wal'])
+      await copyFile(`${path}${suffix}`, `${path}${suffix}.signed`).catch(() => undefined);
+    await daemon.start();
+    const lost = await runPod(daemon, 'lost-soon', busyboxName, ['sleep', '1000'], { pod: ownPids });
+    await daemon.kill();
+    await removeJournal(path);
+    await copyFile(`${path}.signed`, path);
+
+    await daemon.start();
+    assert.deepEqual((await daemon.cri.runtime.listPodSandbox()).items, []);
+    const doubted = await verify();
+    assert.equal(doubted.exitCode, 1, doubted.text);
+    assert.match(doubted.text, /doubted until scribe journal acknowledge ends that: The journal was put back/);
+    assert.match((await scribe('doctor', ...places())).text, /The journal was put back, cut or replaced/);
+    // What was killed in its turn knows the doubt from its journal.
+    await daemon.kill();
+    await daemon.start();
+    assert.equal((await verify()).exitCode, 1);
+    assert.equal((await acknowledge()).exitCode, 0);
+    await daemon.kill();
+    await daemon.start();
+    const verified = await verify();
+    assert.equal(verified.exitCode, 0, verified.text);
+    const cleared = await scribe('journal', 'clear-strays', ...places(), '--yes');
+    assert.match(cleared.text, new RegExp(`cleared: shim ${lost.containerId}|cleared: shim ${lost.podSandboxId}`));
+  });
+
   test('deleted: no image content goes before somebody acknowledges it', { timeout }, async () => {
     const all = await blobs();
     assert.ok(all.length > 0);

@@ -48,6 +48,57 @@ test('an older copy is opened with a finding, and the head that it lacks is kept
   await second.journal.close();
 });
 
+test('a copy that is put back before a head was signed is told by what was noted of the records', async (t) => {
+  const path = await journalOf(t, 5);
+  const markPath = join(await tempDir(t), 'journal.seq');
+  const none = await openTemporary(t, { path, markPath });
+  assert.equal(none.missingThrough, null);
+  await none.journal.append(recordsFrom(6, 7));
+  assert.equal(Number(readFileSync(markPath, 'utf8')), 12);
+  const mark = readFileSync(markPath);
+  await none.journal.close();
+  // From here on the head says as much.
+  assert.ok(!existsSync(markPath));
+  const [whole, head] = [readFileSync(path), readFileSync(`${path}.head`)];
+
+  for (const [text, missingThrough] of [
+    [mark, null],
+    ['13', 13],
+    ['x', null],
+    ['', null],
+    ['9'.repeat(30), null],
+    ['-4', null],
+  ] as const) {
+    writeFileSync(path, whole);
+    writeFileSync(`${path}.head`, head);
+    writeFileSync(markPath, text);
+    const opened = await openTemporary(t, { path, markPath });
+    assert.deepEqual([opened.missingThrough, opened.lostHeads], [missingThrough, []]);
+    // It stays until a record of this journal says more.
+    assert.ok(readFileSync(markPath, 'latin1').startsWith(text.toString().slice(0, 17)));
+    await opened.journal.append([recordAt(13)]);
+    assert.equal(Number(readFileSync(markPath, 'utf8')), 13);
+    await opened.journal.close();
+  }
+
+  // A head that is lost says it better.
+  copyFileSync(path, `${path}.copy`);
+  await append(t, path, 2);
+  copyFileSync(`${path}.copy`, path);
+  writeFileSync(markPath, '15');
+  const both = await openTemporary(t, { path, markPath });
+  assert.deepEqual([both.missingThrough, both.lostHeads.length], [null, 1]);
+  await both.journal.close();
+});
+
+test('a place where nothing can be noted keeps no journal from being written', async (t) => {
+  const path = await journalOf(t, 5);
+  const { journal, missingThrough } = await openTemporary(t, { path, markPath: '/proc/version/journal.seq' });
+  assert.equal(missingThrough, null);
+  await journal.append([recordAt(6)]);
+  await journal.close();
+});
+
 test('a copy that was written on past the head has another hash where the head was', async (t) => {
   const path = await journalOf(t, 5);
   copyFileSync(path, `${path}.copy`);

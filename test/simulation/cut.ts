@@ -214,14 +214,12 @@ function goingOn({ random }: History, before: Readonly<NodeState>): CallDraft[] 
       ]),
     );
   for (const { id: containerId, podSandboxId, config } of before.containers.values()) {
-    // Containers come with a pod that is restored: who asks for one besides waits for the pod, which may be left alone.
-    const isRestored = before.sandboxes.get(podSandboxId)?.restore !== undefined;
     drafts.push(
       random.pick<CallDraft>([
         { method: 'StartContainer', containerId },
         { method: 'StopContainer', containerId, timeoutSeconds: '2' },
         { method: 'RemoveContainer', containerId },
-        isRestored ? { method: 'RemoveContainer', containerId } : { method: 'CreateContainer', podSandboxId, config },
+        { method: 'CreateContainer', podSandboxId, config },
         { method: 'UpdateContainerResources', containerId, resources: { cpuShares: '300' } },
         { method: 'ReopenContainerLog', containerId },
       ]),

@@ -41,8 +41,11 @@ const defaultMs = 300_000;
 export type StepLimit = () => number;
 
 /** A timeout that was given holds for all of them together. */
-export const stepLimitOf = (timeoutMs: number | null): StepLimit => {
-  if (timeoutMs === null) return () => defaultMs;
+const stepLimitOf = (timeoutMs: number | null): StepLimit =>
+  timeoutMs === null ? () => defaultMs : limitOfAll(timeoutMs);
+
+/** Holds for all steps together, whoever they are for. */
+export const limitOfAll = (timeoutMs = defaultMs): StepLimit => {
   const endMs = performance.now() + timeoutMs;
   return () => Math.max(1, Math.ceil(endMs - performance.now()));
 };
@@ -129,20 +132,20 @@ const dumpTask = async (
   context: ShimContext,
   tools: CheckpointTools,
   client: TaskClient,
-  { containerId, bundlePath, workDir, timeoutMs }: TaskCheckpoint,
+  { containerId, bundlePath, workDir }: TaskCheckpoint,
+  limit: StepLimit,
   signal: AbortSignal,
 ): Promise<void> => {
   const imagesDir = join(workDir, 'archive', CHECKPOINT_FILES.images);
   const criuWorkDir = criuWorkDirOf(workDir);
-  const limitMs = timeoutMs ?? defaultMs;
   const { status, bundle, pid } = await client.state({ id: containerId, execId: WHOLE_TASK }, context.timings.callMs);
   if (status === Status.CREATED && (await beginningOf(context, containerId, bundle)) === 'begun') {
-    const command = { containerId, bundlePath, imagesDir, workDir: criuWorkDir, timeoutMs: limitMs, signal };
+    const command = { containerId, bundlePath, imagesDir, workDir: criuWorkDir, timeoutMs: limit(), signal };
     return runCheckpoint(context, tools, command);
   }
   const options = CheckpointOptions.fromPartial({ exit: false, workPath: criuWorkDir });
   const encoded = { typeUrl: optionsType, value: Buffer.from(CheckpointOptions.encode(options).finish()) };
-  await dumpedByShim(client.checkpoint({ id: containerId, path: imagesDir, options: encoded }, limitMs), pid, signal);
+  await dumpedByShim(client.checkpoint({ id: containerId, path: imagesDir, options: encoded }, limit()), pid, signal);
 };
 
 /** The OCI runtime names CRIU's log, which nobody can read afterwards. */
@@ -154,14 +157,19 @@ const explained = async (error: unknown, { containerId, workDir }: TaskCheckpoin
   return new FailureError('RuntimeFailed', message, { cause: error });
 };
 
-const dump = async (context: ShimContext, tools: CheckpointTools, task: TaskCheckpoint): Promise<void> => {
+const dump = async (
+  context: ShimContext,
+  tools: CheckpointTools,
+  task: TaskCheckpoint,
+  limit: StepLimit,
+): Promise<void> => {
   const { podSandboxId, containerId } = task;
   const criu = await findTool(tools, 'criu');
   const client = await context.shims.clientOf(podSandboxId);
   const killed = killedSignalOf(context, containerId);
   try {
     killed.throwIfAborted();
-    await dumpTask(context, tools, client, task, killed);
+    await dumpTask(context, tools, client, task, limit, killed);
   } catch (error) {
     if (killed.aborted) throw killed.reason;
     const problem = await criuProblem(tools, criu);
@@ -196,7 +204,7 @@ export const collect = async (
   task: TaskCheckpoint,
   limit: StepLimit,
 ): Promise<void> => {
-  await dump(context, tools, task);
+  await dump(context, tools, task, limit);
   await describe(tools, task, limit);
 };
 

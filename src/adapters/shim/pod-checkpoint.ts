@@ -16,10 +16,10 @@ import {
   collect,
   directoryMode,
   findTool,
+  limitOfAll,
   prepareWorkDir,
   removeWorkDir,
   setFrozen,
-  stepLimitOf,
   tryThaw,
   writeArchive,
 } from './checkpoint.ts';
@@ -76,7 +76,10 @@ export const whileFrozen = async <T>(
   }
 };
 
-/** As they are at one moment, as far as that can be: all are frozen before the first is collected. */
+/**
+ * As they are at one moment, as far as that can be: all are frozen before the first is collected. None of them stays frozen
+ * longer because the pod has more.
+ */
 const collectAll = (
   context: ShimContext,
   tools: CheckpointTools,
@@ -87,8 +90,9 @@ const collectAll = (
     thaw: (task) => tryThaw(context, task),
   };
   return whileFrozen(containers, freezing, async () => {
+    const limit = limitOfAll();
     await whileDumped(context, containers, async () => {
-      for (const task of containers) await collect(context, tools, task, stepLimitOf(task.timeoutMs));
+      for (const task of containers) await collect(context, tools, task, limit);
     });
   });
 };
@@ -119,10 +123,9 @@ const writeOutput = async (
     for (const task of containers) await prepareWorkDir(task);
     await collectAll(context, tools, containers);
     const digests: string[] = [];
+    const limit = limitOfAll();
     for (const task of containers)
-      digests.push(
-        await writeArchive(tools, task, join(unfinished, basename(task.location)), stepLimitOf(task.timeoutMs)),
-      );
+      digests.push(await writeArchive(tools, task, join(unfinished, basename(task.location)), limit));
     await writeFileWhole(join(unfinished, descriptionName), describePod(effect), archiveMode);
     for (const name of namesOf(effect)) await rename(join(unfinished, name), join(outputPath, name));
     await rmdir(unfinished);

@@ -51,7 +51,9 @@ export function createContainer(
 
   const name = containerName(config.metadata ?? {}, podSandboxId);
   const owner = state.containers.get(state.names.get(name) ?? '');
-  if (owner !== undefined) return repeat(turn, call, request, owner);
+  // What a pod that is being restored is made with is shown with it, or never: nobody but who restores it can wait for that.
+  const isOfNewPod = sandbox.phase === 'creating' && rulesOf(state) >= 11;
+  if (owner !== undefined && !isOfNewPod) return repeat(turn, call, request, owner);
 
   if (sandbox.goal !== 'run' || sandbox.phase !== 'ready')
     return refuse({

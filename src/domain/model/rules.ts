@@ -29,7 +29,8 @@
  *      than the node are mounts; who waits for a pod hears that it was stopped meanwhile; while the journal is doubted,
  *      creations of an earlier life go on when they are asked for again, and not otherwise, and what was to be removed
  *      before it was made is removed, as is what was being undone of a pod that is to be removed; a
- *      container that an NRI plugin evicts before it is started can not be started any more
+ *      container that an NRI plugin evicts before it is started can not be started any more; one that a pod is being
+ *      restored with is not joined by who asks for it alone
  */
 import type { NodeState } from './state.ts';
 

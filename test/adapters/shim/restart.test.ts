@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { isThere } from '../../../src/platform/linux/exists.ts';
 import { holdProcess, isAlive } from '../../../src/platform/linux/processes.ts';
 import { dialShim } from '../../../src/adapters/shim/process/live-shim.ts';
+import { shimPaths } from '../../../src/adapters/shim/paths.ts';
 import { Status } from '../../../src/wire/types/task/task.ts';
 import type { EffectOf, EffectResults } from '../../../src/domain/model/effects.ts';
 import type { ShimAddress } from '../../../src/domain/model/tasks.ts';
@@ -105,6 +107,22 @@ for (const { version, path } of await testShims()) {
       const { tasks } = await reconnect([one.containerId]);
       assert.equal(tasks[0]?.exit?.exitStatus, 9);
       await remove(one);
+    });
+
+    it('ends a task whose state the OCI runtime has lost', async () => {
+      const lost = await start(['sleep', '1000']);
+      // As somebody does who empties the state directory; where something is mounted it stays.
+      await rig.restart(async () => {
+        await rm(shimPaths(rig.stateDir).runtimeState(lost.containerId), { recursive: true });
+        await rm(pod.bundlePath, { recursive: true });
+      });
+      assert.equal((await reconnect([lost.containerId])).tasks[0]?.status, 'running');
+      const { alreadyGone } = await rig.adapter.effects.KillTask(killOf(lost), openContext());
+      assert.equal(alreadyGone, false);
+      assert.equal((await exitOf(lost.containerId)).exitStatus, 137);
+      assert.deepEqual(await rig.adapter.effects.KillTask(killOf(lost), openContext()), { alreadyGone: true });
+      await remove(lost);
+      assert.ok(await isThere(pod.bundlePath), 'the shim has no directory');
     });
 
     it('runs execs in containers of before, and starts new ones', async () => {

@@ -2,7 +2,17 @@
 import { describe, it } from 'node:test';
 import { CHECKPOINT } from '../../simulation/checkpoint.ts';
 import { given } from '../given.ts';
-import { allSucceeds, call, containerConfig, fails, POD, podConfig, pulledImage, succeeds } from '../happenings.ts';
+import {
+  allSucceeds,
+  call,
+  containerConfig,
+  createContainer,
+  fails,
+  POD,
+  podConfig,
+  pulledImage,
+  succeeds,
+} from '../happenings.ts';
 
 const restoring = (...names: readonly string[]) => restoringFrom('/backup/pod', ...names);
 const restoringFrom = (checkpointPath: string, ...names: readonly string[]) =>
@@ -15,6 +25,9 @@ const restoringFrom = (checkpointPath: string, ...names: readonly string[]) =>
     runtimeHandler: '',
     containerConfigs: names.map((name) => containerConfig({ metadata: { name } })),
   });
+const inner = containerConfig({ metadata: { name: 'c0' } });
+/** All of the pod but its containers. */
+const made = (['PreparePodSandbox', 'PinNamespaces', 'AttachNetwork'] as const).map((kind) => succeeds(kind));
 const readCheckpoint = succeeds('ReadPodCheckpoint', { pod: CHECKPOINT });
 
 describe('RestorePod', () => {
@@ -52,6 +65,12 @@ describe('RestorePod', () => {
         asks: ['StartShim', 'InspectContainer', 'PrepareContainer', 'InspectContainer', 'PrepareContainer'],
         answers: ['RestorePod OK'],
       });
+  });
+
+  it('is not waited for by who asks for a container of it: those are shown with the pod, or never', () => {
+    given(pulledImage, restoring('c0', 'c1'), readCheckpoint, ...made)
+      .when(createContainer(inner, 'other'))
+      .follows({ answers: ['CreateContainer WrongState'] });
   });
 
   it('is refused when the configs are not those of what is in the checkpoint', () => {

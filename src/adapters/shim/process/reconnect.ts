@@ -2,6 +2,7 @@
  * The effect ReconnectShim: finds the shim of before a restart again, or asks the one that is connected, for each task
  * of its pod. Within one budget of time for all, so that a mute shim keeps nobody waiting for long.
  */
+import { mkdir } from 'node:fs/promises';
 import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
 import type { ObservedTask, ShimAddress } from '../../../domain/model/tasks.ts';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
@@ -31,6 +32,8 @@ const budgetOf = (totalMs: number): Budget => {
   return () => Math.max(1, Math.ceil(giveUpAt - performance.now()));
 };
 
+const SHIM_DIR_MODE = 0o700;
+
 const noDrain: LogDrain = { close: () => undefined };
 
 /** Exactly this shim: as it is known already, or held and called anew; null when it is gone. */
@@ -50,6 +53,11 @@ const liveShimOf = async (context: ShimContext, effect: ReconnectShim, budget: B
 const isSame = (one: ShimAddress, other: ShimAddress): boolean =>
   one.pid === other.pid && one.startTicks === other.startTicks;
 
+const openLogAgain = async (dir: string, log: ShimContext['log']): Promise<LogDrain> => {
+  await mkdir(dir, { recursive: true, mode: SHIM_DIR_MODE });
+  return openLogDrain(dir, log);
+};
+
 /** null when it is gone. */
 const open = async (context: ShimContext, effect: ReconnectShim, budget: Budget): Promise<LiveShim | null> => {
   const { timings, log } = context;
@@ -57,8 +65,9 @@ const open = async (context: ShimContext, effect: ReconnectShim, budget: Budget)
   const { id, dir } = originOf(effect);
   const process = await holdProcess(shim);
   if (process === null) return null;
-  // First of all: a shim whose log nobody reads may hang in writing it.
-  const logDrain = await openLogDrain(dir, log.child({ shimId: id })).catch((error: unknown) => {
+  // First of all: a shim whose log nobody reads may hang in writing it. Somebody may have emptied the state directory, and without
+  // its own the shim can have nothing done: the OCI runtime's log goes there.
+  const logDrain = await openLogAgain(dir, log.child({ shimId: id })).catch((error: unknown) => {
     log.warn({ shimId: id, error: messageOf(error) }, 'the log of a shim cannot be read again');
     return noDrain;
   });

@@ -21,7 +21,7 @@ import { attempting, isUnreachable } from '../failures.ts';
 import { createLiveTask, type LiveTask, type LiveTaskOptions } from './live-task.ts';
 import { unmountMapped } from './mapped-mounts.ts';
 import { checkBundlePath } from '../paths.ts';
-import { signalInit } from './signal-init.ts';
+import { signalInit, signalUnknown } from './signal-init.ts';
 import { beginningOf } from './start-init.ts';
 import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
 
@@ -154,14 +154,16 @@ export const killTask = async (
   const { shims, tasks, timings } = context;
   const { podSandboxId, containerId, signal, all } = effect;
   const send = async (): Promise<EffectResults['KillTask']> => {
+    const client = await shims.clientOf(podSandboxId);
     try {
-      const client = await shims.clientOf(podSandboxId);
       const killByShim = () => client.kill({ id: containerId, execId: WHOLE_TASK, signal, all }, timings.endMs);
       if (!(await signalInit(context, effect, killByShim))) await killByShim();
       return { alreadyGone: false };
     } catch (error) {
-      if (isNotFound(error)) return { alreadyGone: true };
-      throw error;
+      if (!isNotFound(error)) throw error;
+      const state = await stateOf(context, client, containerId, timings.callMs);
+      const runs = state !== null && state.status !== Status.STOPPED;
+      return { alreadyGone: !(runs && (await signalUnknown(context, effect, state.pid))) };
     }
   };
   // An exit that is recorded needs no signal, and no run of the OCI runtime to find that out.

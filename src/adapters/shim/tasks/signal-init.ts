@@ -8,7 +8,13 @@ import type { EffectOf } from '../../../domain/model/effects.ts';
 import { messageOf } from '../../../domain/model/errors.ts';
 import { type RuntimeHandler, takesRuncOptions } from '../../../domain/model/runtime-handler.ts';
 import { SIGKILL } from '../../../domain/values/signals.ts';
-import { endsWithin, type HeldProcess, holdProcess, readProcessStatus } from '../../../platform/linux/processes.ts';
+import {
+  endsWithin,
+  type HeldProcess,
+  holdProcess,
+  readProcessStat,
+  readProcessStatus,
+} from '../../../platform/linux/processes.ts';
 import type { ShimContext } from '../context.ts';
 
 /** Others may be sandboxes, whose process is not the container's, or wrap a runtime and add something. */
@@ -61,5 +67,32 @@ export const signalInit = async (
     killWhereFrozen(held, killByShim).catch((error: unknown) => {
       log.warn({ containerId, error: messageOf(error) }, 'a task does not end by SIGKILL');
     });
+  return true;
+};
+
+/**
+ * Signals a process that its shim calls running, and that the OCI runtime knows nothing of any more, since its state was
+ * removed under it: nobody else can end that. Only a child of the shim. Resolves with whether it was sent.
+ */
+export const signalUnknown = async (
+  { shims, log }: Pick<ShimContext, 'shims' | 'log'>,
+  { podSandboxId, containerId, signal }: EffectOf<'KillTask'>,
+  pid: number,
+): Promise<boolean> => {
+  const shimPid = shims.get(podSandboxId)?.shim.pid;
+  const stat = pid === 0 || shimPid === undefined ? null : await readProcessStat(pid);
+  const held = stat === null ? null : await holdProcess(stat);
+  if (held === null) return false;
+  try {
+    // Of the very process that is held.
+    const parent = /^PPid:\s+(\d+)$/m.exec(await readProcessStatus(pid).catch(() => ''))?.[1];
+    if (parent !== String(shimPid) || !held.kill(signal)) return false;
+  } finally {
+    held.release();
+  }
+  log.warn(
+    { containerId, signal },
+    'the OCI runtime has lost its state of a container, whose process is signalled without it',
+  );
   return true;
 };
