@@ -301,7 +301,9 @@ function hearWorld(history: History, tell: (observation: Observation) => void, p
   world.onOom = (task) => void scheduler.after(1, () => tell({ kind: 'TaskOomed', containerId: task.id }));
   world.onShimDeath = (podSandboxId) => {
     const hearing = history.daemon;
-    const isConnected = (): boolean => hearing !== null && !hearing.dead;
+    const shim = world.shims.get(podSandboxId);
+    // Who stops a shim has let go of it before, and is not told of its end: another one may be there by then.
+    const isConnected = (): boolean => hearing !== null && !hearing.dead && world.shims.get(podSandboxId) === shim;
     scheduler.after(LOSS_MS, () => void (isConnected() ? tell({ kind: 'ShimLost', podSandboxId }) : undefined));
   };
 }
