@@ -1,9 +1,9 @@
 /** On what was measured: the machine, the versions of all that took part, and what else the machine was doing. */
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { findProgram } from '../../src/platform/linux/find-program.ts';
 import type { OciRuntimeName, Runtime } from './runtimes.ts';
 
 const execute = promisify(execFile);
@@ -24,8 +24,10 @@ const said = async (command: string, args: readonly string[], pattern: RegExp): 
 /** Programs that containerd inflates gzip by where they are on PATH, in the order in which it looks for them. */
 const INFLATERS = ['igzip', 'unpigz'] as const;
 
-const inflaterOf = (path: string): string =>
-  INFLATERS.find((name) => path.split(delimiter).some((dir) => existsSync(join(dir, name)))) ?? 'itself';
+const inflaterOf = async (path: string): Promise<string> => {
+  for (const name of INFLATERS) if ((await findProgram(name, path)) !== null) return name;
+  return 'itself';
+};
 
 /** The load of the last minute and of the last five. */
 export const loadNow = (): string => {
@@ -33,11 +35,11 @@ export const loadNow = (): string => {
   return `${one.toFixed(1)} (1 min), ${five.toFixed(1)} (5 min)`;
 };
 
-const peerOf = (runtimes: readonly Runtime[]): string => {
+const peerOf = async (runtimes: readonly Runtime[]): Promise<string> => {
   const peer = runtimes.find(({ name }) => name !== 'scribe');
   const { PATH = '' } = process.env;
   if (peer === undefined) return 'none';
-  return peer.name === 'containerd' ? `${peer.version}, gzip inflated by ${inflaterOf(PATH)}` : peer.version;
+  return peer.name === 'containerd' ? `${peer.version}, gzip inflated by ${await inflaterOf(PATH)}` : peer.version;
 };
 
 /** Reads it all once; `bin` is the directory of what was built for the benchmark. */
@@ -57,7 +59,7 @@ export const readEnvironment = async (
   return {
     date: new Date().toISOString().slice(0, 10),
     scribe: `commit ${commit}${changes === '' ? '' : ' and changes'}, Node ${process.version}`,
-    peer: peerOf(runtimes),
+    peer: await peerOf(runtimes),
     both: `${ociRuntime} ${runtime}, shim ${shim}, CNI plugins ${cni}`,
     machine: `${processors.length} × ${processors[0]?.model ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB, Linux ${release()}`,
   };

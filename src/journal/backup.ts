@@ -2,11 +2,11 @@
  * Copies of a journal that are whole: of one moment, made beside the daemon that writes it or without one. The copy is
  * read in one transaction, so that no commit waits for it and none starts it anew; the write-ahead log grows as long.
  */
-import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { readHeadFile, readNoteFile, writeHeadFile, writeNoteFile } from './checkpoints.ts';
 import { connectReader, explain } from './connect.ts';
-import { journalFiles } from './files.ts';
+import { journalFiles, syncAt } from './files.ts';
 import { refuseWithoutRoom, roomIn } from './room.ts';
 
 /** Half a MiB at a time: enough to be quick, little enough to say how far it is. */
@@ -19,15 +19,6 @@ export interface BackupProgress {
   readonly pagesDone: number;
   readonly pages: number;
 }
-
-const syncFile = (path: string): void => {
-  const fd = openSync(path, 'r');
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-};
 
 /** Where a copy is while it is made. */
 export const unfinishedCopyOf = (copyPath: string): string => `${copyPath}.unfinished`;
@@ -60,11 +51,11 @@ export const backUpJournal = async (
       },
     });
     db.exec('COMMIT');
-    syncFile(unfinished);
+    syncAt(unfinished);
     if (head !== null && typeof head !== 'string') writeHeadFile(to.head, head);
     if (note !== null) writeNoteFile(to.note, note);
     renameSync(unfinished, copyPath);
-    syncFile(dirname(copyPath));
+    syncAt(dirname(copyPath));
   } catch (thrown) {
     rmSync(unfinished, { force: true });
     throw explain(path, thrown);

@@ -1,5 +1,15 @@
 /** The files of a journal, all beside each other, and how a corrupt journal is set aside (C20). */
-import { chmodSync, closeSync, existsSync, openSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { freePath } from './checkpoints.ts';
 import { errorOf } from './errors.ts';
 
@@ -43,6 +53,16 @@ export const narrowFiles = (path: string): void => {
     const file = `${path}${suffix}`;
     const stats = statSync(file, { throwIfNoEntry: false });
     if (stats !== undefined && (stats.mode & othersMode) !== 0) chmodSync(file, fileMode);
+  }
+};
+
+/** Waits until a file, or the names in a directory, are on the disk. */
+export const syncAt = (path: string): void => {
+  const fd = openSync(path, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
   }
 };
 

@@ -83,7 +83,10 @@ const sentence = ({ seq, what }: Finding): string => (seq === null ? what : `Rec
  * Checks what was written last: the chain from the newest checkpoint on, that checkpoint's signature, and the one
  * beside the journal. Whatever is wrong is a finding; the journal goes on from the hash it has.
  */
-const checkTail = (db: Db, path: string): { readonly findings: string[]; readonly isHeadLost: boolean } => {
+const checkTail = (
+  db: Db,
+  path: string,
+): { readonly findings: string[]; readonly isHeadLost: boolean; readonly headSeq: number } => {
   const files = journalFiles(path);
   // First, so that beside a daemon that writes it can't know more than the records that are read after it.
   const beside = readHeadFile(files.head);
@@ -102,7 +105,7 @@ const checkTail = (db: Db, path: string): { readonly findings: string[]; readonl
   const stretch = { fromSeq: (start?.seq ?? 0) + 1, toSeq: head.seq, previousHash: start?.hash ?? GENESIS };
   const part = checkChain(db, stretch);
   if (part.unreadable !== null) throw part.unreadable.error;
-  return { findings: [...findings, ...part.findings.map(sentence)], isHeadLost: loss !== null };
+  return { findings: [...findings, ...part.findings.map(sentence)], isHeadLost: loss !== null, headSeq: head.seq };
 };
 
 const openWhole = (options: OpenOptions, unlock: () => void): Omit<OpenedJournal, 'setAside'> => {
@@ -129,7 +132,7 @@ const openWhole = (options: OpenOptions, unlock: () => void): Omit<OpenedJournal
     if (tail.isHeadLost) for (const file of [head, note]) keepLostHead(file);
     const marked = readSeqMark(markPath);
     // A head that is lost says it better.
-    const missingThrough = marked > createReader(db).head().seq && !tail.isHeadLost ? marked : null;
+    const missingThrough = marked > tail.headSeq && !tail.isHeadLost ? marked : null;
     options.beforeWriting?.(path);
     const journal = startSqliteJournal({ ...parts, db, unlock });
     return { findings, lostHeads: lostHeads(head), missingThrough, journal };

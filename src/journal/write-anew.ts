@@ -3,11 +3,11 @@
  * record changes, every hash stays, and the damaged file is set aside whole (C20). For start-up and commands, under the journal's
  * lock, while nobody has it open.
  */
-import { closeSync, copyFileSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { connectReader, connectWriter, type Db, explain, isCorruption, schemaVersion } from './connect.ts';
 import { JournalError } from './errors.ts';
-import { journalFiles, narrowFiles, setAside } from './files.ts';
+import { journalFiles, narrowFiles, setAside, syncAt } from './files.ts';
 import { listMigrations, migrate, refuseNewer } from './migrate.ts';
 import { impossibleKeys } from './reader.ts';
 import { refuseWithoutRoom, usedBytesIn } from './room.ts';
@@ -59,15 +59,6 @@ const copyAll = (from: Db, to: Db): string[] =>
       return [table.about];
     }
   });
-
-const syncAt = (path: string): void => {
-  const fd = openSync(path, 'r');
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-};
 
 const anewOf = (path: string): string => `${path}.anew`;
 

@@ -23,6 +23,7 @@ import { openTree } from '../../src/journal/open-tree.ts';
 import { scribe } from '../cli/support.ts';
 import { recordAt, recordsFrom } from '../journal/support.ts';
 import { cleanupAfterAll, onCleanup } from '../support/cleanup.ts';
+import { freePort } from '../support/free-port.ts';
 import { goProgram, goTool } from '../support/go-program.ts';
 import { eventually } from '../support/pods.ts';
 import { run, runOk, startProcess } from '../support/process.ts';
@@ -45,14 +46,6 @@ const write = async (dir: string, records: ReturnType<typeof recordsFrom>): Prom
   await journal.append(records);
   await journal.close();
   return path;
-};
-
-const freePort = async (): Promise<number> => {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 };
 
 let dir = '';
@@ -288,24 +281,16 @@ for (const [how, status, answerTo, words] of [
   test(`one that ${how} is one finding however the journal grows, with how often`, async (t) => {
     const path = await write(await tempDir(t), recordsFrom(1, 300));
     const sizes: number[] = [];
-    const server = createServer((request, response) => {
-      request.setEncoding('utf8');
-      let body = '';
-      request.on('data', (text: string) => (body += text));
-      request.on('end', () => {
-        const size = Number(/\n\n[^\n]+\n(\d+)\n/.exec(body)?.[1]);
-        sizes.push(size);
-        response.writeHead(status).end(answerTo(size));
-      });
+    const lyingUrl = await startAnswering(t, async (checkpoint, response) => {
+      const size = Number(checkpoint.split('\n')[1]);
+      sizes.push(size);
+      response.writeHead(status).end(answerTo(size));
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    onCleanup(t, () => void server.close());
-    const { port } = server.address() as AddressInfo;
     const findings = createFindings();
     const logged: string[] = [];
     const asked = startWitnesses({
       journalPath: path,
-      witnesses: [{ name: NAME, url: `http://127.0.0.1:${port}`, key: strangeKey() }],
+      witnesses: [{ name: NAME, url: lyingUrl, key: strangeKey() }],
       everyMs: 50,
       report: reportTo(findings, { warn: (message) => void logged.push(message) }),
       log: { info: () => {}, warn: () => {} },

@@ -2,7 +2,6 @@
  * The effect ReconnectShim: finds the shim of before a restart again, or asks the one that is connected, for each task
  * of its pod. Within one budget of time for all, so that a mute shim keeps nobody waiting for long.
  */
-import { mkdir } from 'node:fs/promises';
 import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
 import type { ObservedTask, ShimAddress } from '../../../domain/model/tasks.ts';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
@@ -15,7 +14,7 @@ import { bundleOf } from '../paths.ts';
 import type { LiveTask } from '../tasks/live-task.ts';
 import { unmountMapped } from '../tasks/mapped-mounts.ts';
 import { type LogDrain, openLogDrain } from './log-drain.ts';
-import { originOf } from './start-and-stop.ts';
+import { makeShimDir, originOf } from './start-and-stop.ts';
 import { createLiveShim, dialShim, isRefused, type LiveShim } from './live-shim.ts';
 import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
 import { observeSandbox } from '../sandbox/sandbox-service.ts';
@@ -31,8 +30,6 @@ const budgetOf = (totalMs: number): Budget => {
   const giveUpAt = performance.now() + totalMs;
   return () => Math.max(1, Math.ceil(giveUpAt - performance.now()));
 };
-
-const SHIM_DIR_MODE = 0o700;
 
 const noDrain: LogDrain = { close: () => undefined };
 
@@ -54,7 +51,7 @@ const isSame = (one: ShimAddress, other: ShimAddress): boolean =>
   one.pid === other.pid && one.startTicks === other.startTicks;
 
 const openLogAgain = async (dir: string, log: ShimContext['log']): Promise<LogDrain> => {
-  await mkdir(dir, { recursive: true, mode: SHIM_DIR_MODE });
+  await makeShimDir(dir);
   return openLogDrain(dir, log);
 };
 

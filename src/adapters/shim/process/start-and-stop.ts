@@ -32,9 +32,14 @@ interface ShimEffect extends Pick<EffectOf<'StartShim'>, 'podSandboxId' | 'bundl
 export const originOf = ({ podSandboxId, bundlePath, shared, shim }: ShimEffect): ShimOrigin =>
   shim?.origin ?? shared ?? { id: podSandboxId, dir: bundlePath };
 
+/** Nothing, where it is there. */
+export const makeShimDir = async (dir: string): Promise<void> => {
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+};
+
 /** A shim reads its group there before it starts: without one it is the only one of its id. */
 const makeOrigin = async (dir: string): Promise<void> => {
-  await mkdir(dir, { recursive: true, mode: 0o700 });
+  await makeShimDir(dir);
   await writeFile(join(dir, 'config.json'), '{}', { mode: 0o600 });
 };
 

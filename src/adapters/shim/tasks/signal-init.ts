@@ -85,8 +85,7 @@ export const signalUnknown = async (
   if (held === null) return false;
   try {
     // Of the very process that is held.
-    const parent = /^PPid:\s+(\d+)$/m.exec(await readProcessStatus(pid).catch(() => ''))?.[1];
-    if (parent !== String(shimPid) || !held.kill(signal)) return false;
+    if ((await readProcessStat(pid))?.parentPid !== shimPid || !held.kill(signal)) return false;
   } finally {
     held.release();
   }
