@@ -45,11 +45,21 @@ const readKey = (path: string): KeyObject => {
   return key;
 };
 
-/** The first path of this form that is free: `<path>.<word>-1`, -2, … */
-export const freePath = (path: string, word: string): string => {
+const numbered = (path: string, word: string, number: number): string => `${path}.${word}-${number}`;
+
+const firstFree = (path: string, word: string): number => {
   let number = 1;
-  while (existsSync(`${path}.${word}-${number}`)) number++;
-  return `${path}.${word}-${number}`;
+  while (existsSync(numbered(path, word, number))) number++;
+  return number;
+};
+
+/** The first path of this form that is free: `<path>.<word>-1`, -2, … */
+export const freePath = (path: string, word: string): string => numbered(path, word, firstFree(path, word));
+
+/** The one before that; null where all are free. */
+export const takenPath = (path: string, word: string): string | null => {
+  const number = firstFree(path, word) - 1;
+  return number === 0 ? null : numbered(path, word, number);
 };
 
 /**

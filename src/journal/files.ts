@@ -10,7 +10,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { freePath } from './checkpoints.ts';
+import { freePath, takenPath } from './checkpoints.ts';
 import { errorOf } from './errors.ts';
 
 export interface JournalFiles {
@@ -37,8 +37,11 @@ export const journalFiles = (path: string): JournalFiles => ({
   damage: `${path}.damage`,
 });
 
+/** What is about one database file, and no other. */
+const besideDatabase = ['-wal', '-shm', '.damage'] as const;
 /** What belongs to one chain: the key and the lock outlive it. */
-const chainSuffixes = ['', '-wal', '-shm', '.head', '.checkpoint', '.damage'] as const;
+const chainSuffixes = ['', ...besideDatabase, '.head', '.checkpoint'] as const;
+const ASIDE = 'corrupt';
 
 const fileMode = 0o600;
 const othersMode = 0o077;
@@ -86,9 +89,23 @@ export const notedDamage = (path: string): string | null => {
  * it open; the caller holds the lock.
  */
 export const setAside = (path: string): string => {
-  const aside = freePath(path, 'corrupt');
+  const aside = freePath(path, ASIDE);
   for (const suffix of chainSuffixes) {
     if (existsSync(`${path}${suffix}`)) renameSync(`${path}${suffix}`, `${aside}${suffix}`);
   }
+  return aside;
+};
+
+/**
+ * Goes on with what was cut short after the database was moved: SQLite would apply the log that is left to the next one, or
+ * remove it. Whatever else is left stays, as it does where somebody has removed the database. Returns where that is now; null:
+ * there is one, or none was set aside.
+ */
+export const finishSettingAside = (path: string): string | null => {
+  const aside = existsSync(path) ? null : takenPath(path, ASIDE);
+  if (aside === null) return null;
+  for (const suffix of besideDatabase)
+    if (existsSync(`${path}${suffix}`) && !existsSync(`${aside}${suffix}`))
+      renameSync(`${path}${suffix}`, `${aside}${suffix}`);
   return aside;
 };

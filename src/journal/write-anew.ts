@@ -7,7 +7,7 @@ import { copyFileSync, existsSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { connectReader, connectWriter, type Db, explain, isCorruption, schemaVersion } from './connect.ts';
 import { JournalError } from './errors.ts';
-import { journalFiles, narrowFiles, setAside, syncAt } from './files.ts';
+import { finishSettingAside, journalFiles, narrowFiles, setAside, syncAt } from './files.ts';
 import { listMigrations, migrate, refuseNewer } from './migrate.ts';
 import { impossibleKeys } from './reader.ts';
 import { refuseWithoutRoom, usedBytesIn } from './room.ts';
@@ -90,11 +90,18 @@ const copyInto = (path: string, unfinished: string): readonly string[] => {
 };
 
 /**
- * Takes the place of the journal that was set aside with what was written anew, where that was cut short between the two. Nothing
- * where it was not.
+ * Takes the place of the journal that was set aside with what was written anew, also where that was cut short between the two.
+ * Nothing where it was not.
  */
 export const finishWritingAnew = (path: string): void => {
+  const aside = finishSettingAside(path);
   if (existsSync(path) || !existsSync(anewOf(path))) return;
+  // The journal has to contain what they say as before.
+  const now = journalFiles(path);
+  const kept = aside === null ? now : journalFiles(aside);
+  for (const file of ['head', 'note'] as const)
+    if (existsSync(kept[file]) && !existsSync(now[file])) copyFileSync(kept[file], now[file]);
+  syncAt(dirname(path));
   renameSync(anewOf(path), path);
   syncAt(dirname(path));
 };
@@ -110,13 +117,6 @@ export const writeAnew = (path: string): WrittenAnew => {
     syncAt(dirname(path));
     const aside = setAside(path);
     finishWritingAnew(path);
-    // The journal has to contain them as before.
-    const [kept, now] = [journalFiles(aside), journalFiles(path)];
-    for (const [source, target] of [
-      [kept.head, now.head],
-      [kept.note, now.note],
-    ] as const)
-      if (existsSync(source)) copyFileSync(source, target);
     return { aside, lost };
   } catch (thrown) {
     throw explain(path, thrown);

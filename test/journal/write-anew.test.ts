@@ -1,9 +1,8 @@
 /** A journal of which what is beside the records is damaged: it is written anew from them, and whatever else is set aside whole. */
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { setAside } from '../../src/journal/files.ts';
 import { openReader } from '../../src/journal/open.ts';
 import { verifyJournal } from '../../src/journal/verify.ts';
 import type { Owner } from '../support/cleanup.ts';
@@ -21,6 +20,16 @@ const wholeJournal = async (t: Owner): Promise<string> => {
   await journal.writeSnapshot({ seq: 600, evolverVersion: 1, state: '{}' });
   await journal.close();
   return path;
+};
+
+/** A log that SQLite has not taken into its database. */
+const unfinishedLog = async (t: Owner): Promise<string> => {
+  const path = join(await tempDir(t), 'journal.db');
+  const { journal } = await openTemporary(t, { path });
+  await journal.append(recordsFrom(1, 50));
+  const log = join(await tempDir(t), 'log');
+  cpSync(`${path}-wal`, log);
+  return log;
 };
 
 test('C20: damage beside the records is met by a commit or a start once: the journal is written anew from its records', async (t) => {
@@ -75,13 +84,28 @@ test('C20: damage beside the records is met by a commit or a start once: the jou
   }
 });
 
-test('C20: a start that is killed between setting aside and taking the place leaves the journal to the next', async (t) => {
-  const path = await wholeJournal(t);
-  cpSync(path, `${path}.anew`);
-  setAside(path);
-  const { journal, findings } = await openTemporary(t, { path });
-  assert.deepEqual(findings, []);
-  assert.equal(journal.head().seq, 601);
+test('C20: a start that is killed while it sets the journal aside, or before it takes its place, leaves all to the next', async (t) => {
+  const whole = await wholeJournal(t);
+  const log = await unfinishedLog(t);
+  const chain = ['', '-wal', '.damage', '.head', '.checkpoint'];
+  for (let moved = 1; moved <= chain.length; moved += 1) {
+    const dir = await tempDir(t);
+    cpSync(dirname(whole), dir, { recursive: true });
+    const path = join(dir, 'journal.db');
+    cpSync(path, `${path}.anew`);
+    // What a commit was that nobody has taken into the database: it may not get into the other one.
+    cpSync(log, `${path}-wal`);
+    writeFileSync(`${path}.damage`, 'database disk image is malformed\n');
+    for (const suffix of chain.slice(0, moved)) renameSync(`${path}${suffix}`, `${path}.corrupt-1${suffix}`);
+    // One that was to take its place and had head and checkpoint again.
+    if (moved === chain.length) cpSync(`${path}.corrupt-1.head`, `${path}.head`);
+    const { journal, findings } = await openTemporary(t, { path });
+    assert.deepEqual([findings, journal.head().seq], [[], 601], `${moved} were moved`);
+    for (const suffix of ['-wal', '.damage'])
+      assert.ok(existsSync(`${path}.corrupt-1${suffix}`) && !existsSync(`${path}.corrupt-2`), `${moved} were moved`);
+    for (const suffix of ['.head', '.checkpoint']) assert.ok(existsSync(`${path}${suffix}`), `${moved} were moved`);
+    assert.deepEqual((await verifyJournal(path)).findings, []);
+  }
 });
 
 test('C20: records that cannot be read are not left out of a journal: it is set aside whole', async (t) => {
