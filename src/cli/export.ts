@@ -15,6 +15,7 @@ import { counted } from './format.ts';
 import { createGiven } from './given.ts';
 import { watchJournal } from './history/watch.ts';
 import { type Io, tellerTo, write } from './io.ts';
+import { newestFacts } from './newest-facts.ts';
 import { configOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { parseRange, rangeOptions, seqsOf } from './time-argument.ts';
 import { refuseAmbiguous, thingFilterOf, thingOptions } from './things.ts';
@@ -51,7 +52,11 @@ const options = {
     about:
       'Where this target has come to: the export begins behind it, the first time at --since, and saves it whenever the target has more. What comes twice after a crash has the same node and seq.',
   },
-  node: { value: 'NAME', about: "What this node is called in exports; by default this machine's host name." },
+  node: {
+    value: 'NAME',
+    about:
+      'What the node is called in exports; by default the host name that it had when its daemon started last, wherever the journal is by now.',
+  },
   tlog: {
     value: 'DIR',
     about:
@@ -126,6 +131,7 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
   if (follow && until !== undefined) throw misuse('--follow goes on, and --until ends: give one of them.');
   const [format, level] = [parseFormat(values.format), parseLevel(values.level)];
   const [range, wanted] = [parseRange({ since, until }), thingFilterOf(values)];
+  const nodeName = values.node ?? newestFacts(path)?.node.hostname ?? hostname();
   const reader = openReader(path);
   refuseAmbiguous(wanted, reader.streamsBeginning);
   // Before anything is read, so that nothing can be written unseen.
@@ -134,7 +140,7 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
   try {
     const headSeq = reader.headSeq();
     const cursor = await cursorOf(values['cursor-file'], path, headSeq, follow ? tellerTo(io) : null);
-    const items = createItemReader(reader, values.node ?? hostname(), wanted);
+    const items = createItemReader(reader, nodeName, wanted);
     const { fromSeq, toSeq } = seqsOf(reader, rangeBehind(cursor, range));
     let next = Math.max(fromSeq, cursor.seq + 1);
     // Where there is nothing yet it began here all the same.

@@ -6,12 +6,14 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import Ajv from 'ajv';
 import { NamespaceMode } from '../../src/domain/model/cri.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
+import { FACTS } from '../simulation/facts.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { type Story, tell } from './story.ts';
 import { jsonLines, kubelet, recordsOf, type Root, rootWith, type Said, scribe, startNode } from './support.ts';
@@ -92,6 +94,16 @@ describe('export', () => {
         pod: { name: 'web', namespace: 'test' },
       });
     }
+  });
+
+  test('the node is called as the journal knows it, on whatever machine that is read', async () => {
+    const { stdout, stderr } = await scribe(['export', '--root', root.dir]);
+    assert.deepEqual(
+      new Set(jsonLines<{ node: string }>(stdout).map(({ node }) => node)),
+      new Set([FACTS.node.hostname]),
+      stderr,
+    );
+    assert.notEqual(hostname(), FACTS.node.hostname);
   });
 
   test('ocsf: each event is valid against the schema of its class, calls are API Activity, containers Process Activity', async () => {
