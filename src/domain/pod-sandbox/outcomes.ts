@@ -1,10 +1,12 @@
 /** What the outcome of an effect on a PodSandbox leads to. */
 import { containersAfterReconnect, SHIM_GONE } from '../container/recovery.ts';
 import { failPod } from '../deciding/pod-failed.ts';
+import { isClaimed } from '../model/container-state.ts';
 import type { Failure } from '../model/errors.ts';
 import { type EffectEnded, type Intent, sandboxStream } from '../model/records.ts';
 import { rulesOf } from '../model/rules.ts';
-import { afterMs, emit, request, retryDelayMs, setTimer, type Turn } from '../deciding/turn.ts';
+import { containersOf } from '../model/state.ts';
+import { afterMs, CLAIM_MS, emit, request, retryDelayMs, setTimer, type Turn } from '../deciding/turn.ts';
 import { vetoIn } from '../nri/answers.ts';
 import { afterPodCheckpoint } from './checkpoint.ts';
 import { afterStreamPort } from './port-forward.ts';
@@ -65,7 +67,13 @@ function afterTimer(turn: Turn, podSandboxId: string, intent: Intent): void {
   const stream = sandboxStream(podSandboxId);
   switch (intent.purpose) {
     case 'claim':
-      if (sandbox.claimed || sandbox.goal !== 'run' || hasClaimedContainers(turn.state, sandbox)) return;
+      if (sandbox.claimed || sandbox.goal !== 'run') return;
+      if (hasClaimedContainers(turn.state, sandbox)) {
+        // Who asked for them may have gone as well: when they are undone, the pod is nobody's again.
+        const isAnyClaimed = containersOf(turn.state, podSandboxId).some(isClaimed);
+        if (!isAnyClaimed && rulesOf(turn.state) >= 11) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+        return;
+      }
       failPod(turn, podSandboxId, UNCLAIMED, 'unclaimed');
       return advancePodSandbox(turn, podSandboxId);
     case 'retry':

@@ -6,11 +6,14 @@ import {
   allSucceeds,
   call,
   callerGoes,
+  createContainer,
   fails,
+  inTurn,
   isDue,
   networkIs,
   POD,
   podConfig,
+  pulledImage,
   readyPod,
   removePod,
   runPod,
@@ -140,6 +143,16 @@ describe('a RunPodSandbox whose caller has gone (C5)', () => {
         records: ['sandbox.failed', 'sandbox.removed'],
         asks: ['DetachNetwork', 'StopShim', 'UnpinNamespaces', 'CleanPodSandbox'],
       });
+  });
+
+  it('waits once more while it has a container whose caller has gone as well', () => {
+    const story = given(pulledImage, ...unclaimed, createContainer(), callerGoes, allSucceeds);
+    story.when(isDue('claim')).follows({ asks: ['wait: claim'] });
+    const undone = inTurn(isDue('claim'), allSucceeds);
+    story.when(undone, undone).follows({
+      records: ['container.failed', 'container.removed', 'sandbox.failed', 'sandbox.removed'],
+      asks: ['CleanContainer', 'DetachNetwork', 'StopShim', 'UnpinNamespaces', 'CleanPodSandbox'],
+    });
   });
 });
 
