@@ -5,6 +5,7 @@ import { decide } from '../../src/domain/turn/decide.ts';
 import type { Input, Sequenced } from '../../src/domain/model/records.ts';
 import { ObjectStuckError } from '../../src/domain/deciding/turn-failed.ts';
 import { emptyContents } from '../../src/journal/memory-journal.ts';
+import { FACTS } from '../simulation/facts.ts';
 import { IMAGE } from '../simulation/images.ts';
 import { exitOf, idOf, reasonOf, type Rig, runContainer, runPod, settled, startRig } from './rig.ts';
 import { containerExitOf, runOf } from '../../src/domain/model/container-state.ts';
@@ -203,13 +204,14 @@ test('a call that waits for content to be deleted is told when what follows from
   assert.equal(reasonOf(await rig.call(pull)), 'OK');
 });
 
-test('an image that was removed during a load goes though what follows from the end of the load throws', async () => {
+test('by rules 10, an image that was removed during a load goes though what follows from the end of the load throws', async () => {
   const plant = throwing(
     (input) => input.type === 'effect.ended' && input.body.kind === 'LoadImages',
     () => new TypeError('planted'),
   );
   let end: () => void = () => {};
   const rig = await startRig({
+    facts: { ...FACTS, rules: 10 },
     decide: plant.decide,
     perform: { LoadImages: () => new Promise((resolve) => (end = () => resolve({ images: [] }))) },
   });

@@ -23,7 +23,7 @@ import { beginHistory, type History } from './history.ts';
 import { idOf } from './ids.ts';
 import { mend } from './unresponsive.ts';
 import { Violation } from './violation.ts';
-import { endUnbegun, isAlive, leftovers, rebootWorld, tasksIn, type World } from './world.ts';
+import { endUnbegun, forgetFetches, isAlive, leftovers, rebootWorld, tasksIn, type World } from './world.ts';
 
 export interface CutResult {
   /** Records that were lost. */
@@ -242,7 +242,7 @@ export async function runCut(seed: number): Promise<CutResult> {
   history.daemon = null;
   world.nextCommitFails = false;
   world.diskIsFull = false;
-  world.fetching = 0;
+  forgetFetches(world);
   mend(world);
   const rebooted = random.chance(REBOOTED_RATE);
   if (rebooted) rebootWorld(world);

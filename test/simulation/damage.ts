@@ -9,7 +9,7 @@ export function damageContent(history: History, tell: (observation: Observation)
   const { random, world, daemon } = history;
   if (random.chance(BLOB_RATE)) return alterBlob(history, tell);
   const chains = [...world.chains];
-  if (daemon === null || chains.length === 0 || world.fetching > 0) return;
+  if (daemon === null || chains.length === 0 || world.fetching.length > 0) return;
   const digest = random.pick(chains);
   world.chains.delete(digest);
   world.changing.damaged.add(digest);
@@ -23,7 +23,7 @@ export function damageContent(history: History, tell: (observation: Observation)
 /** Layers that were unpacked from it stay as they are. */
 function alterBlob({ random, world, daemon }: History, tell: (observation: Observation) => void): void {
   const blobs = [...world.blobs];
-  if (daemon === null || blobs.length === 0 || world.fetching > 0) return;
+  if (daemon === null || blobs.length === 0 || world.fetching.length > 0) return;
   const damaged = { kind: 'blob', digest: random.pick(blobs), problem: 'altered' } as const;
   for (const { id, content, removing } of daemon.view.state.images.values())
     if (!removing && content.blobs.includes(damaged.digest)) tell({ kind: 'ContentDamaged', imageId: id, damaged });

@@ -7,7 +7,16 @@ import { DIED, fail, faultyPerformance, type SimulatedEffectsOptions } from './f
 import { CHECKPOINT, CHECKPOINTED_IMAGE } from './checkpoint.ts';
 import { given, newProcess, pulledImage } from './changing.ts';
 import { IMAGE } from './images.ts';
-import { DEFAULT_SHARES, endTask, NO_LIMIT, isAlive, type SimulatedShim, type SimulatedTask, shimOf } from './world.ts';
+import {
+  broughtBy,
+  DEFAULT_SHARES,
+  endTask,
+  NO_LIMIT,
+  isAlive,
+  type SimulatedShim,
+  type SimulatedTask,
+  shimOf,
+} from './world.ts';
 import { pluginEffects } from './plugins.ts';
 import { gettingReady } from './ready.ts';
 import { sessionEffects } from './session-effects.ts';
@@ -25,19 +34,24 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     for (const chain of chainIds) if (!world.chains.has(chain)) fail('HostFailed', `layer ${chain} is missing`);
   };
 
-  /** What is deleted while it runs may be what it counts on. */
+  const nameOf = (effect: EffectOf<'PullImage' | 'LoadImages'>): string =>
+    effect.kind === 'PullImage' ? effect.reference : effect.upload;
+
+  /** Deletions have to know of it meanwhile. */
   const fetching =
     <K extends 'PullImage' | 'LoadImages'>(perform: (effect: EffectOf<K>) => Promise<EffectResults[K]>) =>
     async (effect: EffectOf<K>): Promise<EffectResults[K]> => {
-      world.fetching += 1;
+      const name = nameOf(effect);
+      world.fetching.push(name);
       try {
         return await perform(effect);
       } finally {
-        if (!options.isDead()) world.fetching -= 1;
+        if (!options.isDead()) world.fetching.splice(world.fetching.indexOf(name), 1);
       }
     };
 
-  const fetch = (image: ImageContent, half: () => void): ImageContent => {
+  const fetch = (effect: EffectOf<'PullImage' | 'LoadImages'>, image: ImageContent, half: () => void): ImageContent => {
+    world.brought.push({ name: nameOf(effect), image });
     for (const blob of image.blobs) world.blobs.add(blob);
     half();
     for (const { chainId } of image.layers) {
@@ -323,14 +337,14 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       return { pod: CHECKPOINT };
     }),
     PullImage: fetching(
-      performing('PullImage', 50, ({ reference }, half) => {
-        const image = fetch(pulledImage(world.changing, random, reference), half);
+      performing('PullImage', 50, (effect, half) => {
+        const image = fetch(effect, pulledImage(world.changing, random, effect.reference), half);
         return { image, ...unsyncedOf(image) };
       }),
     ),
     LoadImages: fetching(
-      performing('LoadImages', 50, (_effect, half) => {
-        const image = fetch(given(world.changing, IMAGE), half);
+      performing('LoadImages', 50, (effect, half) => {
+        const image = fetch(effect, given(world.changing, IMAGE), half);
         return { images: [image], ...unsyncedOf(image) };
       }),
     ),
@@ -345,10 +359,12 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       }
       return NOTHING;
     }),
-    DeleteImageContent: performing('DeleteImageContent', 5, ({ blobs, chainIds }, half) => {
-      for (const blob of blobs) world.blobs.delete(blob);
+    DeleteImageContent: performing('DeleteImageContent', 5, ({ blobs, chainIds, fetching: names = [] }, half) => {
+      const brought = broughtBy(world, names);
+      for (const blob of blobs) if (!brought.some((image) => image.blobs.includes(blob))) world.blobs.delete(blob);
       half();
       for (const chain of chainIds) {
+        if (brought.some(({ layers }) => layers.some(({ chainId }) => chainId === chain))) continue;
         world.chains.delete(chain);
         world.unsynced.delete(chain);
       }

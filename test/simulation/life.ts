@@ -28,7 +28,7 @@ import { createOrderCheck, createPlugins, type Plugins } from './plugins.ts';
 import { lookAtChanges, watched } from './seen.ts';
 import { decidingIn } from './throwing.ts';
 import { Violation } from './violation.ts';
-import { endUnbegun, isAlive, rebootWorld, type SimulatedTask, tasksIn } from './world.ts';
+import { endUnbegun, forgetFetches, isAlive, rebootWorld, type SimulatedTask, tasksIn } from './world.ts';
 
 interface Life {
   dead: boolean;
@@ -100,7 +100,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
   async function start(): Promise<void> {
     const rebooted = !history.calm && contents.rows.length > 0 && random.chance(REBOOT_RATE);
     if (rebooted) rebootWorld(world);
-    world.fetching = 0;
+    forgetFetches(world);
     world.ready.clear();
     if (history.dimensions.configurationChanges && !history.calm && contents.rows.length > 0)
       changeConfiguration(world.changing, random);

@@ -62,6 +62,13 @@ const ORDER: readonly Plant[] = [
     }),
   },
   {
+    name: 'a deletion that does not know what is fetched meanwhile',
+    perform: (real) => ({
+      ...real,
+      DeleteImageContent: ({ fetching: _, ...effect }, context) => real.DeleteImageContent(effect, context),
+    }),
+  },
+  {
     name: 'EXITED at the kill and not at the exit',
     decide: altered((events, input, before) => {
       if (input.type !== 'effect.ended' || input.body.kind !== 'KillTask' || input.body.failure !== undefined)

@@ -6,7 +6,7 @@
 import type { EffectKind, EffectOf } from '../../src/domain/model/effects.ts';
 import type { RuntimeHandler } from '../../src/domain/model/runtime-handler.ts';
 import { Violation } from './violation.ts';
-import { shimsOfProcess, type SimulatedTask, tasksIn, type World } from './world.ts';
+import { broughtBy, shimsOfProcess, type SimulatedTask, tasksIn, type World } from './world.ts';
 
 const refuse = (message: string): never => {
   throw new Violation(message);
@@ -102,14 +102,16 @@ const checks: { readonly [K in EffectKind]?: Check<K> } = {
   KillTask(_world, { containerId, signal }) {
     if (signal < 1 || signal > 64) refuse(`${containerId} is sent signal ${signal}.`);
   },
-  DeleteImageContent(world, { chainIds }) {
+  DeleteImageContent(world, { chainIds, fetching = [] }) {
+    const left = broughtBy(world, fetching).flatMap(({ layers }) => layers.map(({ chainId }) => chainId));
+    const isDeleted = (chain: string): boolean => chainIds.includes(chain) && !left.includes(chain);
     for (const [id, chains] of world.standsOn)
-      if (world.snapshots.has(id) && chains.some((chain) => chainIds.includes(chain)))
+      if (world.snapshots.has(id) && chains.some(isDeleted))
         refuse(`Layers of the root file system of ${id} are deleted.`);
     for (const [path, mounted] of world.imageMounts)
-      if (mounted.some((chain) => chainIds.includes(chain)))
-        refuse(`Layers of the image mounted at ${path} are deleted.`);
-    if (world.fetching > 0) refuse('Content is deleted while an image is fetched that may need it.');
+      if (mounted.some(isDeleted)) refuse(`Layers of the image mounted at ${path} are deleted.`);
+    for (const name of world.fetching)
+      if (!fetching.includes(name)) refuse(`Content is deleted while ${name} is fetched, which may need it.`);
   },
 };
 

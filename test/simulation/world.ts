@@ -2,6 +2,7 @@
  * The simulated node outside the daemon: files, namespaces, addresses, shims with their tasks, images. It outlives
  * every daemon. Effects are performed on it by effects.ts; here is only what exists, and what happens by itself.
  */
+import type { ImageContent } from '../../src/domain/model/image-content.ts';
 import type { LaunchedTask } from '../../src/domain/model/tasks.ts';
 import { type Changing, freePid } from './changing.ts';
 import type { Random } from './random.ts';
@@ -78,8 +79,9 @@ export interface World {
   readonly adds: Map<string, { readonly network: string; delTried: boolean }>;
   /** Pods whose network somebody got ready for and has not begun. */
   readonly ready: Set<string>;
-  /** Pulls and loads that write at this moment. */
-  fetching: number;
+  /** References and uploads of the pulls and loads under way, and what has been brought in this life. */
+  readonly fetching: string[];
+  readonly brought: { readonly name: string; readonly image: ImageContent }[];
   /** Containers and sandboxes whose task has run at some time, and how those ended that did. */
   readonly everRan: Set<string>;
   readonly ends: Map<string, { readonly exitStatus: number; readonly atNs: bigint; readonly oomKills: number }>;
@@ -140,7 +142,8 @@ export const createWorld = (changing: Changing): World => ({
   standsOn: new Map(),
   adds: new Map(),
   ready: new Set(),
-  fetching: 0,
+  fetching: [],
+  brought: [],
   everRan: new Set(),
   ends: new Map(),
   oomed: new Set(),
@@ -211,6 +214,16 @@ export function endShimProcess(world: World, pid: number): void {
     for (const task of tasks.values()) if (task.status !== 'stopped') world.orphans.set(task.id, task);
     world.onShimDeath(podSandboxId);
   }
+}
+
+/** What a deletion leaves alone: what those brought that were being fetched when it was asked for. */
+export const broughtBy = ({ brought }: World, names: readonly string[]): readonly ImageContent[] =>
+  brought.filter(({ name }) => names.includes(name)).map(({ image }) => image);
+
+/** The daemon that fetched is gone, and knows nothing of it. */
+export function forgetFetches({ fetching, brought }: World): void {
+  fetching.length = 0;
+  brought.length = 0;
 }
 
 /** A reboot: whatever is not on the disk is gone. */

@@ -15,8 +15,7 @@ import { namesIn } from '../../platform/linux/files.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import { type Collected, collectUnknown } from './collection.ts';
 import { createFetchTurns } from './fetch-or-collect.ts';
-import { type ImageLayout, imageLayout, snapshotDir } from './layout.ts';
-import { readSnapshotInfo } from './snapshot-info.ts';
+import { type ImageLayout, imageLayout } from './layout.ts';
 import { createPullJobs, type PullJobs } from './pull/jobs.ts';
 import type { Progress } from './registry/pace.ts';
 import type { Snapshots } from './snapshots-port.ts';
@@ -152,14 +151,9 @@ interface EffectParts {
 
 const effectsOf = (parts: EffectParts): ImagesAdapter['effects'] => {
   const { credentials, isHere, turns, jobs, uploads, unpacker, layout, syncImage, clearTrash, recount } = parts;
-  const isAnyUnpacked = async (chainIds: readonly string[]): Promise<boolean> => {
-    const found = await Promise.all(chainIds.map((chainId) => readSnapshotInfo(snapshotDir(layout, chainId))));
-    return found.some((info) => info !== null);
-  };
-
-  const fetch = async <T>(work: () => Promise<T>, imagesOf: (fetched: T) => readonly ImageContent[]): Promise<T> => {
+  const fetch = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
-      return await turns.fetch(work, imagesOf);
+      return await turns.fetch(work);
     } finally {
       recount();
     }
@@ -174,27 +168,28 @@ const effectsOf = (parts: EffectParts): ImagesAdapter['effects'] => {
     SyncImage: syncImage,
     PullImage: async ({ reference, credentials: token }, { signal }) => {
       const asked = { reference, credentials: credentialsOf(token, credentials), isHere: isHere(reference) };
-      const pull = (): Promise<ImageContent> => jobs.pull(asked, signal);
-      const image = await fetch(pull, (pulled) => [pulled]);
+      const image = await fetch(() => jobs.pull(asked, signal));
       return { image, ...((await isUnsynced(image)) && { unsynced: true }) };
     },
     LoadImages: async ({ upload }, { signal }) => {
-      const load = async () => await jobs.load(await uploads.receive(upload, signal), upload, signal);
-      const images = await fetch(load, (loaded) => loaded);
+      const images = await fetch(async () => await jobs.load(await uploads.receive(upload, signal), upload, signal));
       const areUnsynced = await Promise.all(images.map(isUnsynced));
       return { images, ...(areUnsynced.includes(true) && { unsynced: true }) };
     },
-    DeleteImageContent: async ({ blobs, chainIds }) => {
-      // Layers before blobs: should it end half-way, what is left can still be unpacked again or deleted again.
-      const taken = await unpacker.takeAway(chainIds);
-      // A pull that it meets counts on all of it. If nobody needs it after all, it is collected later.
-      if (taken === null) return { freedBytes: 0 };
-      let freedBytes = taken.reduce((sum, { usedBytes }) => sum + usedBytes, 0);
-      if (blobs.length > 0 && !(await isAnyUnpacked(chainIds))) freedBytes += await jobs.removeBlobs(blobs);
-      clearTrash();
-      recount();
-      return { freedBytes };
-    },
+    // Pulls and loads hold what they count on until it is known what they brought, of which nobody may have heard when this was
+    // asked for. What nobody needs after all is collected later.
+    DeleteImageContent: ({ blobs, chainIds, fetching = [] }) =>
+      turns.withBrought(fetching, async (brought) => {
+        // Layers before blobs: should it end half-way, what is left can still be unpacked again or deleted again.
+        const taken = await unpacker.takeAway(chainIds, (chainId) => brought().chainIds.includes(chainId));
+        let freedBytes = taken.reduce((sum, { usedBytes }) => sum + usedBytes, 0);
+        const needed = new Set(brought().blobs);
+        const unneeded = blobs.filter((blob) => !needed.has(blob));
+        if (unneeded.length > 0) freedBytes += await jobs.removeBlobs(unneeded);
+        clearTrash();
+        recount();
+        return { freedBytes };
+      }),
   };
 };
 
@@ -263,7 +258,7 @@ export const createImagesAdapter = async (options: ImagesAdapterOptions): Promis
       limits,
     },
     unpacker,
-    (made) => progress.next(made),
+    { onProgress: (made) => progress.next(made), onFetched: turns.fetched },
   );
 
   const syncImage = createSyncImage({ layout, turns, jobs, unpacker, trees: patientTrees });

@@ -39,7 +39,7 @@ export const createSyncImage =
       };
       await settleAll(layers.map(unpack));
     };
-    if ((await lookAtContent(layout, content)).isMissing) await turns.fetch(restore, () => []);
+    if ((await lookAtContent(layout, content)).isMissing) await turns.fetch(restore);
     await turns.whenIdle(signal);
     const { unmarked } = await lookAtContent(layout, content);
     if (unmarked.length === 0) return {};

@@ -1,6 +1,7 @@
 /**
  * The process manager of images: pulls that wait for a deletion to end, and the content of removed images, which goes
- * once nothing needs it and no pull is under way that might find it there.
+ * once nothing needs it. What of it a pull under way may have found there stays, and is collected where nobody comes to
+ * need it.
  *
  *   pull ──> pulled ──(RemoveImage)──> removing ──(content deleted)──> removed
  *              │  ^                       ^
@@ -17,7 +18,8 @@ import { isDoubted } from '../model/journal-doubt.ts';
 import { imageIdsOf, imageIdsOfPod } from './mounted.ts';
 import { findImage } from './names.ts';
 import type { ImageContent } from '../model/image-content.ts';
-import { imageStream, type Intent } from '../model/records.ts';
+import { imageStream, type Intent, sandboxStream } from '../model/records.ts';
+import { rulesOf } from '../model/rules.ts';
 import type { Image, NodeState, OpenCall } from '../model/state.ts';
 import {
   afterMs,
@@ -31,17 +33,22 @@ import {
   wake,
 } from '../deciding/turn.ts';
 
-const isFetching = ({ kind }: Intent): boolean => kind === 'PullImage' || kind === 'LoadImages';
-
-const openIntent = (state: NodeState, wanted: (intent: Intent) => boolean): boolean => {
-  for (const { intent } of state.effects.values()) if (wanted(intent)) return true;
-  return false;
+/** What pulls and loads under way are told apart by: the references and the uploads. */
+const fetchesUnderWay = ({ effects }: NodeState): readonly string[] => {
+  const names = [...effects.values()].flatMap(({ intent }) => {
+    if (intent.kind === 'PullImage') return [intent.reference];
+    return intent.kind === 'LoadImages' ? [intent.upload] : [];
+  });
+  return [...new Set(names)];
 };
+
+const isDeleting = ({ effects }: NodeState): boolean =>
+  effects.values().some(({ intent }) => intent.kind === 'DeleteImageContent');
 
 /** Starts a pull or load unless content is being deleted; then it starts when that ends. */
 export function startFetch(turn: Turn, call: OpenCall): void {
   const intent = fetchIntent(turn.state, call);
-  if (intent === null || openIntent(turn.state, ({ kind }) => kind === 'DeleteImageContent')) return;
+  if (intent === null || isDeleting(turn.state)) return;
   requestFor(turn, call, intent);
 }
 
@@ -81,6 +88,17 @@ export interface Fetched {
   readonly failure: Failure | undefined;
 }
 
+/** Creations that waited for a deletion before their sandbox image could be pulled, which somebody else has pulled since. */
+const waitingInVain = (state: NodeState): OpenCall[] =>
+  [...state.calls.values()].filter(
+    (call) =>
+      (call.request.method === 'RunPodSandbox' || call.request.method === 'RestorePod') &&
+      call.target === sandboxStream(call.request.newId) &&
+      !state.sandboxes.has(call.request.newId) &&
+      openEffectsOn(state, call.stream).length === 0 &&
+      fetchIntent(state, call) === null,
+  );
+
 /** `again` takes up a call that was waiting for the sandbox image. */
 export function afterFetch(
   turn: Turn,
@@ -100,6 +118,7 @@ export function afterFetch(
       failure === undefined ? succeeded({ imageRefs }) : refused(failure),
     );
   }
+  for (const call of waitingInVain(turn.state)) again(call, undefined);
   for (const image of turn.state.images.values()) if (image.removing) wake(turn, imageStream(image.id));
 }
 
@@ -123,13 +142,14 @@ export function advanceImage(turn: Turn, imageId: string): void {
     if (image.unsynced !== undefined) request(turn, stream, { kind: 'SyncImage' });
     return;
   }
-  if (openIntent(turn.state, isFetching)) return;
+  const fetching = fetchesUnderWay(turn.state);
+  if (fetching.length > 0 && rulesOf(turn.state) < 11) return;
   if ([...turn.state.containers.values()].some((container) => imageIdsOf(container).includes(imageId))) return;
   if ([...turn.state.sandboxes.values()].some((sandbox) => imageIdsOfPod(sandbox).includes(imageId))) return;
   // An image that the journal does not know may need some of it.
   if (isDoubted(turn.state)) return;
   const { blobs, chainIds } = garbageOf(turn.state, image);
-  request(turn, stream, { kind: 'DeleteImageContent', blobs, chainIds });
+  request(turn, stream, { kind: 'DeleteImageContent', blobs, chainIds, ...(fetching.length > 0 && { fetching }) });
 }
 
 /** What of the image no other image needs. */
@@ -148,7 +168,8 @@ function garbageOf(state: NodeState, image: Image): { blobs: string[]; chainIds:
 export function afterDelete(turn: Turn, imageId: string, failure: Failure | undefined): void {
   const image = turn.state.images.get(imageId);
   const stream = imageStream(imageId);
-  if (image !== undefined && image.removing) {
+  if (image !== undefined && !image.removing) wake(turn, stream);
+  else if (image !== undefined) {
     if (failure === undefined) emit(turn, stream, { type: 'image.removed', body: {} });
     else ensureTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(image.undoFailures)));
   }

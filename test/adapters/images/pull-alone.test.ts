@@ -20,7 +20,7 @@ const jobsOf = async (t: TestContext) => {
     ...{ maxConcurrentDownloads: 1, maxConcurrentDownloadsPerRegistry: 1 },
     ...{ progress: { timeoutMs: 1000, bytesMin: 1 }, platform: { os: 'linux', architecture: 'amd64' } },
   };
-  const jobs = createPullJobs(options, unpacker, () => undefined);
+  const jobs = createPullJobs(options, unpacker, { onProgress: () => undefined, onFetched: () => undefined });
   t.after(() => jobs.close());
   return { jobs, asked };
 };

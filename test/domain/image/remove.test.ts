@@ -1,5 +1,8 @@
 /** RemoveImage: the image is gone for clients at once, and from the disk as soon as nothing is made of it any more. */
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { FACTS } from '../../simulation/facts.ts';
+import { IMAGE } from '../../simulation/images.ts';
 import { given } from '../given.ts';
 import {
   allSucceeds,
@@ -8,10 +11,12 @@ import {
   fails,
   IMAGE_NAME,
   isDue,
+  nodeStarts,
   pulledImage,
   pullImage,
   removeContainer,
   restart,
+  runPodWithPause,
   succeeds,
 } from '../happenings.ts';
 
@@ -57,6 +62,39 @@ describe('RemoveImage', () => {
     given(pulledImage, removeImage)
       .when(restart(), succeeds('DeleteImageContent'))
       .follows({ records: ['image.removed'], asks: ['DeleteImageContent'] });
+  });
+
+  const other = 'registry.example/other:1';
+  const pullOther = call({ method: 'PullImage', image: other, credentials: null });
+
+  it('goes on beside pulls, whose content stays, and by rules 10 comes after them (C13)', () => {
+    const { state, follows } = given(pulledImage, pullOther).when(removeImage);
+    follows({ records: ['image.removing'], asks: ['DeleteImageContent'], answers: ['RemoveImage OK'] });
+    const [deletion] = [...state.effects.values()].filter(({ intent }) => intent.kind === 'DeleteImageContent');
+    assert.deepEqual(deletion?.intent.kind === 'DeleteImageContent' && deletion.intent.fetching, [other]);
+    given(nodeStarts({ ...FACTS, rules: 10 }), pulledImage, pullOther)
+      .when(removeImage, fails('PullImage'))
+      .follows({
+        records: ['image.removing'],
+        asks: ['DeleteImageContent'],
+        answers: ['RemoveImage OK', 'PullImage HostFailed'],
+      });
+  });
+
+  it('holds no pod up whose sandbox image somebody else pulls meanwhile', () => {
+    given(nodeStarts({ ...FACTS, sandboxImage: IMAGE_NAME }), pulledImage, pullImage, removeImage, runPodWithPause)
+      .when(succeeds('PullImage'))
+      .follows({
+        records: ['image.pulled', 'sandbox.requested'],
+        asks: ['PreparePodSandbox', 'CreateNetns'],
+        answers: ['PullImage OK'],
+      });
+  });
+
+  it('leaves an image alone that was pulled again meanwhile, and lets it be synced', () => {
+    given(pulledImage, pullImage, removeImage)
+      .when(succeeds('PullImage', { image: IMAGE, unsynced: true }), succeeds('DeleteImageContent'))
+      .follows({ records: ['image.pulled'], asks: ['SyncImage'], answers: ['PullImage OK'] });
   });
 
   it('is over before the same image is pulled again', () => {

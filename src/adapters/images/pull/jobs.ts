@@ -115,8 +115,14 @@ const createLayerWork = (unpacker: Unpacker, onProgress: (progress: PullProgress
   };
 };
 
+interface JobObserver {
+  readonly onProgress: (progress: PullProgress) => void;
+  /** What a reference or an upload has brought, before the job lets go of it. */
+  readonly onFetched: (label: string, images: readonly ImageContent[]) => void;
+}
+
 /** Runs jobs in the thread, and has unpacked what they bring. */
-const createRunner = (options: PullThreadOptions, unpacker: Unpacker, onProgress: (progress: PullProgress) => void) => {
+const createRunner = (options: PullThreadOptions, unpacker: Unpacker, { onProgress, onFetched }: JobObserver) => {
   const jobs = new Map<number, Job>();
   const pending = createPendingReplies<Finished>();
   const layerWork = createLayerWork(unpacker, onProgress);
@@ -171,6 +177,7 @@ const createRunner = (options: PullThreadOptions, unpacker: Unpacker, onProgress
     try {
       const finished = await reply;
       await Promise.all(job.unpacked);
+      onFetched(label, finished.images);
       return finished;
     } catch (error) {
       // The unpacking processes of this job end before it does, so that nothing is written after it has failed.
@@ -199,12 +206,8 @@ const createRunner = (options: PullThreadOptions, unpacker: Unpacker, onProgress
   };
 };
 
-export const createPullJobs = (
-  options: PullThreadOptions,
-  unpacker: Unpacker,
-  onProgress: (progress: PullProgress) => void,
-): PullJobs => {
-  const { run, close } = createRunner(options, unpacker, onProgress);
+export const createPullJobs = (options: PullThreadOptions, unpacker: Unpacker, observer: JobObserver): PullJobs => {
+  const { run, close } = createRunner(options, unpacker, observer);
   let { registryConfigDirs } = options;
 
   const check = async (

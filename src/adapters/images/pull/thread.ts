@@ -9,6 +9,7 @@ import type { ImageContent } from '../../../domain/model/image-content.ts';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { createBlobStore } from '../blob-store.ts';
+import { sha256Of } from '../chain-ids.ts';
 import { imageLayout } from '../layout.ts';
 import { createHttpClient } from '../registry/http.ts';
 import { goBehind } from '../../../platform/linux/own-process.ts';
@@ -51,6 +52,10 @@ const storeOf = (job: number): PullShop['blobs'] => {
     has: (digest) => {
       named.add(digest);
       return blobs.has(digest);
+    },
+    put: (bytes) => {
+      named.add(sha256Of(bytes));
+      return blobs.put(bytes);
     },
   };
 };
@@ -95,7 +100,7 @@ const asFailure = (error: unknown): FailureError => {
   return new FailureError('HostFailed', `The image store failed: ${message}.`);
 };
 
-/** In one turn of this thread, so that no job finds a blob that is about to go. */
+/** In the turn in which it is asked for: no job finds a blob that is about to go, and none lets go of one meanwhile. */
 const removeBlobs = (digests: readonly string[]): number => {
   const isNeeded = (digest: string): boolean => [...namedBy.values()].some((named) => named.has(digest));
   return digests
@@ -103,7 +108,9 @@ const removeBlobs = (digests: readonly string[]): number => {
     .reduce((freedBytes, digest) => freedBytes + blobs.remove(digest), 0);
 };
 
-const run = async (message: JobMessage, signal: AbortSignal): Promise<void> => {
+type LongJobMessage = Exclude<JobMessage, { kind: 'removeBlobs' }>;
+
+const run = async (message: LongJobMessage, signal: AbortSignal): Promise<void> => {
   const { job } = message;
   let images: readonly ImageContent[] = [];
   let freedBytes = 0;
@@ -117,9 +124,6 @@ const run = async (message: JobMessage, signal: AbortSignal): Promise<void> => {
       images = await loadArchive({ ...shop, blobs: storeOf(job) }, message.path, observerOf(job), signal);
       break;
     }
-    case 'removeBlobs':
-      freedBytes = removeBlobs(message.digests);
-      break;
     case 'restoreBlobs': {
       const store = storeOf(job);
       // One by one: each is read whole.
@@ -136,7 +140,15 @@ const run = async (message: JobMessage, signal: AbortSignal): Promise<void> => {
   tell({ kind: 'finished', job, images, freedBytes, damaged });
 };
 
-const start = async (message: JobMessage): Promise<void> => {
+const remove = ({ job, digests }: Extract<JobMessage, { kind: 'removeBlobs' }>): void => {
+  try {
+    tell({ kind: 'finished', job, images: [], freedBytes: removeBlobs(digests), damaged: [] });
+  } catch (error) {
+    tell({ kind: 'failed', job, failure: asFailure(error).failure });
+  }
+};
+
+const start = async (message: LongJobMessage): Promise<void> => {
   const { job } = message;
   const abort = new AbortController();
   jobs.set(job, abort);
@@ -162,9 +174,11 @@ parentPort?.on('message', (message: ToPullThread) => {
     case 'release':
       namedBy.delete(message.job);
       break;
+    case 'removeBlobs':
+      remove(message);
+      break;
     case 'pull':
     case 'load':
-    case 'removeBlobs':
     case 'checkBlobs':
     case 'restoreBlobs':
       void start(message);

@@ -1,13 +1,16 @@
 /**
- * Takes unpacked layers out of the store, all of some or none, unless somebody counts on one of them; whoever wants one that
- * is on its way out is told when it has gone. Removing what was taken out is the trash's.
+ * Takes unpacked layers out of the store, but those that somebody counts on; whoever wants one that is on its way out is
+ * told when it has gone. Removing what was taken out is the trash's.
  */
 import { type ImageLayout, snapshotDir } from '../layout.ts';
 import { readSnapshotInfo, type SnapshotInfo } from '../snapshot-info.ts';
 import { moveToTrash } from '../trash.ts';
 
-/** Moves those layers to the trash that are there: what they were. null when any is held: then all stay. */
-export type TakeAway = (chainIds: readonly string[]) => Promise<readonly SnapshotInfo[] | null>;
+/** Moves those layers to the trash that are there, and neither held nor kept: what they were. */
+export type TakeAway = (
+  chainIds: readonly string[],
+  isKept: (chainId: string) => boolean,
+) => Promise<readonly SnapshotInfo[]>;
 
 /** Layers on their way out: whoever wants one waits until it is gone, and unpacks it anew. */
 export const createTakeAway = (
@@ -15,12 +18,12 @@ export const createTakeAway = (
   isHeld: (chainId: string) => boolean,
 ): { readonly takeAway: TakeAway; readonly whenGone: (chainId: string) => Promise<unknown> | undefined } => {
   const leaving = new Map<string, Promise<unknown>>();
-  const takeAway: TakeAway = async (chainIds) => {
+  const takeAway: TakeAway = async (chainIds, isKept) => {
     const infos = await Promise.all(chainIds.map((chainId) => readSnapshotInfo(snapshotDir(layout, chainId))));
-    // From here to the last mark nobody else has a turn: a pull finds all of them held by it, or all on their way out.
-    if (chainIds.some(isHeld)) return null;
+    // From here to the last mark nobody else has a turn: a pull finds each of them held by it, or on its way out.
+    const isNeeded = (chainId: string): boolean => isHeld(chainId) || isKept(chainId) || leaving.has(chainId);
     const there = infos.flatMap((info, index) =>
-      info !== null && info.chainId === chainIds[index] && !leaving.has(info.chainId) ? [info] : [],
+      info !== null && info.chainId === chainIds[index] && !isNeeded(info.chainId) ? [info] : [],
     );
     const taken = there.map(async (info) => {
       const { chainId } = info;

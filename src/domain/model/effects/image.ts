@@ -21,8 +21,16 @@ export type ImageEffect =
    * what is left; fails with ImageInvalid when that is not enough.
    */
   | { readonly kind: 'SyncImage'; readonly layers: readonly ImageLayer[]; readonly blobs: readonly string[] }
-  /** Deletes blobs and snapshots that no image and no container needs any more. */
-  | { readonly kind: 'DeleteImageContent'; readonly blobs: readonly string[]; readonly chainIds: readonly string[] };
+  /**
+   * Deletes blobs and snapshots that no image and no container needs any more. `fetching`: references of pulls and uploads
+   * of loads that were under way when it was asked for. What these count on, or have brought, stays; absent for none.
+   */
+  | {
+      readonly kind: 'DeleteImageContent';
+      readonly blobs: readonly string[];
+      readonly chainIds: readonly string[];
+      readonly fetching?: readonly string[];
+    };
 
 export interface ImageResults {
   readonly PullImage: { readonly image: ImageContent } & Written;
