@@ -7,7 +7,7 @@
 import { connectReader, type Db, schemaVersion } from './connect.ts';
 import { JournalError } from './errors.ts';
 import { isMalformed } from './marks.ts';
-import { listMigrations, refuseNewer } from './migrate.ts';
+import { listMigrations, type Migration, refuseNewer } from './migrate.ts';
 
 /** 64-bit integers come as bigints. */
 export type Cell = string | number | bigint | Uint8Array | null;
@@ -24,14 +24,16 @@ export interface Queries {
   readonly close: () => void;
 }
 
-const VIEWS_MIGRATION = /_views\.sql$/;
+/** Whether a migration makes views and nothing else: whatever it is called. */
+const makesViews = ({ sql }: Migration): boolean =>
+  /^CREATE VIEW /m.test(sql) && !/^CREATE (TABLE|TRIGGER|(UNIQUE )?INDEX) /m.test(sql);
 
 /** @param throughSeq  the last record that is asked about; null: there is no such */
 const addViews = (db: Db, throughSeq: number | null): void => {
   const migrations = listMigrations();
   refuseNewer(db, migrations);
   const has = throughSeq === null ? schemaVersion(db) : 0;
-  const missing = migrations.slice(has).filter(({ name }) => VIEWS_MIGRATION.test(name));
+  const missing = migrations.slice(has).filter(makesViews);
   if (missing.length === 0) return;
   db.pragma('query_only = OFF');
   // What the views of a connection ask about goes by its own names first.

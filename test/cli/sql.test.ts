@@ -6,11 +6,24 @@ import { before, describe, test } from 'node:test';
 import { DatabaseSync } from 'node:sqlite';
 import { makeJournal } from '../../scripts/lib/large-journal/make.ts';
 import { openQueries } from '../../src/journal/queries.ts';
+import { runContainer } from '../engine/rig.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
 import { tempDir } from '../support/temp-dir.ts';
-import { jsonLines, type Said, scribe } from './support.ts';
+import { image } from './story.ts';
+import { jsonLines, recordsOf, rootWith, type Said, scribe, startNode } from './support.ts';
 
 const docs = new URL('../../docs/sql.md', import.meta.url);
+
+/** As a scribe wrote it that had no views. */
+const forgetViews = (path: string): void => {
+  const old = new DatabaseSync(path);
+  for (const view of ['nri_decisions', 'image_pulls', 'exec_sessions', 'calls', 'exits', 'containers', 'pods'])
+    old.exec(`DROP VIEW ${view}`);
+  old.exec(
+    "DROP TRIGGER schema_delete; DELETE FROM schema WHERE version >= (SELECT version FROM schema WHERE name LIKE '%views%')",
+  );
+  old.close();
+};
 
 describe('sql', () => {
   const owner: Owner = cleanupAfterAll();
@@ -76,15 +89,29 @@ describe('sql', () => {
   });
 
   test('a journal from before the views is asked all the same', async () => {
-    const old = new DatabaseSync(path);
-    for (const view of ['nri_decisions', 'image_pulls', 'exec_sessions', 'calls', 'exits', 'containers', 'pods'])
-      old.exec(`DROP VIEW ${view}`);
-    old.exec(
-      "DROP TRIGGER schema_delete; DELETE FROM schema WHERE version >= (SELECT version FROM schema WHERE name LIKE '%views%')",
-    );
-    old.close();
+    forgetViews(path);
     const { stdout } = await sql('--json', 'SELECT count(*) > 0 AS some FROM pods');
     assert.deepEqual(jsonLines(stdout), [{ some: 1 }]);
+  });
+
+  test('every migration that makes views is theirs, too', async (t) => {
+    const node = await startNode();
+    await node.ask({ method: 'PullImage', image, credentials: null });
+    const { podSandboxId } = await runContainer(node);
+    const [{ id = '' } = {}] = [...node.engine.state.images.values()];
+    const config = { metadata: { name: 'by-id' }, image: { image: id, userSpecifiedImage: image } };
+    await node.ask({ method: 'CreateContainer', podSandboxId, config });
+    const { dir, journalPath } = await rootWith(t, recordsOf(node));
+    const ask = async (): Promise<unknown> => {
+      const queries = ['containers', 'calls'].map(
+        (view) => `SELECT image FROM ${view} WHERE ${view === 'calls' ? 'container' : 'name'} = 'by-id'`,
+      );
+      return (await scribe(['sql', '--root', dir, '--json', queries.join(' UNION ALL ')])).stdout;
+    };
+    const now = await ask();
+    forgetViews(journalPath);
+    assert.equal(await ask(), now);
+    assert.deepEqual(jsonLines(String(now)), [{ image }, { image }]);
   });
 
   test('a table for people', async () => {
