@@ -72,8 +72,8 @@ const chooser =
     (withReads || !isRead(entry)) && selection.has(entry) && passes(filter, entry);
 
 interface Past {
-  /** What fits; of these no more are shown than are wanted. */
-  readonly fitting: number;
+  /** Whether anything fits, or is pruned. */
+  readonly isAny: boolean;
   readonly shown: number;
   readonly prunedRecords: number;
 }
@@ -85,6 +85,9 @@ interface Order {
   readonly limit: number;
 }
 
+/** Of what is wanted so many: what is left of pruned records is shown between them, and is none of them. */
+const isCounted = ({ kind }: Entry): boolean => kind !== 'pruned';
+
 const showPast = async (
   entries: AsyncIterable<Entry>,
   { isBackwards, isReversed, limit }: Order,
@@ -93,18 +96,21 @@ const showPast = async (
 ): Promise<Past> => {
   const isAtOnce = isBackwards ? isReversed : limit === Number.POSITIVE_INFINITY;
   const newest: Entry[] = [];
+  let isAny = false;
   let count = 0;
   let prunedRecords = 0;
   for await (const entry of entries) {
     if (entry.kind === 'pruned') prunedRecords += entry.toSeq - entry.fromSeq + 1;
     if (!isChosen(entry)) continue;
-    count += 1;
+    isAny = true;
+    if (isCounted(entry)) count += 1;
     if (isBackwards && count > limit) break;
     if (isAtOnce) await shown.show(entry);
-    else if (newest.push(entry) > limit) newest.shift();
+    else newest.push(entry);
+    if (!isBackwards && count > limit && isCounted(entry)) newest.splice(0, newest.findIndex(isCounted) + 1);
   }
   for (const entry of isBackwards ? newest.reverse() : newest) await shown.show(entry);
-  return { fitting: count, shown: Math.min(count, limit), prunedRecords };
+  return { isAny, shown: Math.min(count, limit), prunedRecords };
 };
 
 const follow = async (
@@ -121,11 +127,11 @@ const follow = async (
 };
 
 /** What is missing is said, lest what is not shown be taken for what never was. */
-const noteMissing = async ({ fitting, prunedRecords }: Past, isFiltered: boolean, io: Io): Promise<void> => {
+const noteMissing = async ({ isAny, prunedRecords }: Past, isFiltered: boolean, io: Io): Promise<void> => {
   if (isFiltered && prunedRecords > 0) {
     const what = `${counted(prunedRecords, 'record')} of this time ${prunedRecords === 1 ? 'is' : 'are'} pruned`;
     await write(io.stderr, `scribe: ${what}: what is asked for may have been among them.\n`);
-  } else if (fitting === 0) await write(io.stderr, 'scribe: Nothing was recorded that fits.\n');
+  } else if (!isAny) await write(io.stderr, 'scribe: Nothing was recorded that fits.\n');
 };
 
 /** A row of a read says the process that called and its user, not what program that was. */
@@ -256,10 +262,10 @@ export const history = command({
         await shown.flush();
         return await follow(scan, isChosen, watch, shown);
       }
-      if (past.fitting === 0) (await import('./history/methods.ts')).refuseUnknown(filter.methods);
+      if (!past.isAny) (await import('./history/methods.ts')).refuseUnknown(filter.methods);
       await shown.flush();
       void io.recordRead?.({ ...seqsOf(reader, range), shown: past.shown });
-      const isNobody = selection.isEmpty() && past.fitting === 0;
+      const isNobody = selection.isEmpty() && !past.isAny;
       if (isNobody) await write(io.stderr, `scribe: ${nobodyIs(wanted)}\n`);
       else await noteMissing(past, !choosesAll(wanted) || !passesAll(filter), io);
       return 0;

@@ -49,6 +49,19 @@ describe('pruned', () => {
     assert.deepEqual(listed, seqs);
   });
 
+  test('records are none of the newest so many, whichever way these are found', async (t) => {
+    const { root } = await pruned(t);
+    const counted = async (...words: readonly string[]): Promise<number> => {
+      const { stdout } = await scribe(['history', '--root', root.dir, ...words]);
+      return rowsOf(stdout).filter(({ WHAT }) => WHAT !== '(pruned)').length;
+    };
+    const all = await counted();
+    assert.ok(all > 8);
+    for (let limit = 1; limit <= all; limit += 1)
+      for (const words of [[], ['--reverse'], ['--reads']])
+        assert.equal(await counted('--limit', String(limit), ...words), limit, words.join(' '));
+  });
+
   test('a record that is pruned after it was read is shown as it was read, without its hash', async (t) => {
     const { root, story, seqs } = await pruned(t);
     const reader = openReader(root.journalPath);
