@@ -155,7 +155,7 @@ describe('with a cursor', () => {
     // A daemon that takes its time to record the end of the read, for which the process lives on.
     const daemon = createServer(() => undefined).listen(join(dir, SOCKET_NAME));
     onCleanup(t, () => void daemon.close());
-    const facts = { version: '1', rootDir: dir, stateDir: dir };
+    const facts = { version: '1', rootDir: dir, stateDir: dir, node: { hostname: 'node1' } };
     const started = { facts, rebooted: false, deadTasks: [], crash: null };
     await journal.append([{ ...restart(1), type: 'daemon.started', body: JSON.stringify(started) }]);
     for (const command of ['history --json', 'export']) {
