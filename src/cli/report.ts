@@ -235,7 +235,7 @@ export const report = command({
   summary: 'how often what was done, by whom, and how it ended',
   description: [
     'Counts what the journal tells: execs (commands and sessions in containers: by whom, into what), pulls (of images), failures (calls that failed or were refused), restarts (of containers, with how the one before ended), slowest (the calls that took longest) and callers. Without REPORT the first rows of all of them.',
-    'A command is counted by its first word; scribe history --exec shows it whole. Sessions come before ExecSync, which is mostly probes. FAILED counts commands that exited with another status than 0, too. Exec of CRI only hands out a URL: what is done with it is an ExecSession.',
+    'A command is counted by its first word; scribe history --exec shows it whole. Sessions come before ExecSync, which is mostly probes. FAILED counts commands that exited with another status than 0, too. Exec of CRI only hands out a URL: what is done with it is an ExecSession. Calls that only read are counted where an audit rule has them recorded with their request, by their own names.',
     'Reads the journal itself, with the daemon up or down, and changes nothing. What was pruned is not counted; how much that is, is said.',
     'With --json every row is an object of its own, with the name of its report and its day or hour where --per asks for it; times are in UTC, durations (meanMs, maxMs, durationMs) in milliseconds.',
   ],

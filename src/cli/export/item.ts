@@ -7,7 +7,7 @@ import { rpcOf } from '../../domain/model/records.ts';
 import type { RecordHashes } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { type Known, knownAs, streamsOfAnswer } from '../history/entries.ts';
-import { type NamedObject, objectsOfCall } from '../history/named-object.ts';
+import { type NamedObject, objectsOfCall, streamsAbout } from '../history/named-object.ts';
 import type { Names } from '../history/names.ts';
 import type { Level } from './level.ts';
 
@@ -57,6 +57,6 @@ export const endedCall = (
     received,
     completed,
     streams,
-    objects: objectsOfCall(names, request, streams),
+    objects: objectsOfCall(names, request, streamsAbout(request, completed, streams)),
   };
 };

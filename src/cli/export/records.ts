@@ -50,6 +50,8 @@ export const createItemReader = (reader: JournalReader, node: string, wanted: Wa
   const itemsOf = (record: JournalRecord): Item[] => {
     selection.learn(record);
     const call = endedCall(record, names, (seq) => recordOf(reader, seq));
+    // It may have begun in front of the range, and have made nothing that would tell of it.
+    if (call !== null && call.received !== null) selection.learn(call.received.record);
     if (!selection.has(entryOf(record, call))) return [];
     return [{ node, record, hashes: reader.hashesOf(record.seq), object: objectOf(record, call), call }];
   };

@@ -6,7 +6,7 @@ import { jsonLine, utcTime } from '../format.ts';
 import { type Output, write } from '../io.ts';
 import { columnsOf } from '../record-columns.ts';
 import type { Entry } from './entries.ts';
-import { namedObject, type NamedObject, namedObjectJson, objectsOfCall } from './named-object.ts';
+import { namedObject, type NamedObject, namedObjectJson, objectsOfCall, streamsAbout } from './named-object.ts';
 import type { Names } from './names.ts';
 import type { Shown } from './rows.ts';
 
@@ -36,7 +36,8 @@ const objectsOf = (names: Names, hashesOf: HashesOf, entry: Entry): object[] => 
   switch (entry.kind) {
     case 'call': {
       const { received, events, completed, streams } = entry;
-      const [about] = objectsOfCall(names, received?.event.body.request, streams);
+      const request = received?.event.body.request;
+      const [about] = objectsOfCall(names, request, streamsAbout(request, completed, streams));
       const records = [received?.record, ...events, completed?.record].filter((record) => record !== undefined);
       return records.map((record) => {
         const own = namedObject(names, record.stream);

@@ -172,7 +172,12 @@ export const learnOf = (reader: JournalReader, selection: Selection): ((streams:
 /** Requests that name a chosen image; of them nothing else may tell which one it was. */
 export const imageRules = ({ image = null }: Wanted): readonly MarkRule[] => {
   if (image === null) return [];
-  const paths = ['$.request.image', ...ASKED_IMAGES.map((path) => `$.request.config.${path}`)];
+  const paths = [
+    '$.request.image',
+    ...ASKED_IMAGES.map((path) => `$.request.config.${path}`),
+    // Of all containers that a pod was to be restored with.
+    '$.request.containerConfigs',
+  ];
   const named = paths.map((path) => namesImage(path, image));
   // What costs least comes first.
   return [{ types: [RECEIVED], allOf: [[{ kind: 'holds', text: commonPart(image) }], named] }];
@@ -197,11 +202,14 @@ export const askedRules = (wanted: Wanted): readonly MarkRule[] => {
     allOf: [[isOneOf('$.request.method', [method])], ...allOf],
   });
   const config = '$.request.config';
-  if (container !== null) return [asked('CreateContainer', [hasName(config, [container]), ...hasNewId(container)])];
+  // It asks for a pod and its containers in one; there are few of them.
+  const restored = asked('RestorePod');
+  if (container !== null)
+    return [asked('CreateContainer', [hasName(config, [container]), ...hasNewId(container)]), restored];
   const named: BodyTests = pod === null ? [] : [[hasName(config, podNamesIn(pod)), ...hasNewId(pod)]];
   const held = labels.filter(({ negated }) => !negated).map(hasLabel);
   // A container may have of the labels what its pod lacks; of a pod that has all of them it is found by the pod's id.
   const ofContainers = labels.length === 0 ? [] : [asked('CreateContainer', ...(held.length === 0 ? [] : [held]))];
   const ofPods = asked('RunPodSandbox', ...named, ...hasNamespace(config, wanted), ...held.map((one) => [one]));
-  return [ofPods, ...ofContainers];
+  return [ofPods, ...ofContainers, restored];
 };

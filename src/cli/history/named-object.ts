@@ -2,11 +2,14 @@
  * What a record is about, by its id and by its names: of a record of a call, what that call is about, also where it was
  * refused and made nothing. Pure; how it is shown is decided by who shows it.
  */
-import { type CallRequest, subjectOf, type SubjectKind } from '../../domain/model/records.ts';
+import { madeBy } from '../../domain/call/catalogue.ts';
+import { type CallRequest, containerStream, subjectOf, type SubjectKind } from '../../domain/model/records.ts';
+import { type Known, streamsOfAnswer } from './entries.ts';
 import {
   type ContainerName,
   containerNameJson,
   containerNameOf,
+  containersToRestore,
   type Names,
   type PodName,
   podNameOf,
@@ -40,8 +43,15 @@ export const namedObject = (names: Names, stream: string): NamedObject => {
 
 /** Named as the call asked for it, where nothing was made of that. */
 const askedFor = (names: Names, object: NamedObject, request: CallRequest): NamedObject => {
-  if (request.method === 'RunPodSandbox' && object.id === request.newId && object.pod === null)
+  const isOfPod = request.method === 'RunPodSandbox' || request.method === 'RestorePod';
+  if (isOfPod && object.id === request.newId && object.pod === null)
     return { ...object, pod: podNameOf(request.config.metadata ?? {}) };
+  if (request.method === 'RestorePod' && object.kind === 'container' && object.container === null) {
+    const [, container = null] = containersToRestore(request).find(([id]) => id === object.id) ?? [];
+    if (container === null) return object;
+    const pod = names.pod(request.newId) ?? podNameOf(request.config.metadata ?? {});
+    return { ...object, container, podSandboxId: request.newId, pod };
+  }
   if (request.method !== 'CreateContainer' || object.id !== request.newId || object.container !== null) return object;
   const { podSandboxId } = request;
   return { ...object, container: containerNameOf(request), podSandboxId, pod: names.pod(podSandboxId) };
@@ -51,6 +61,25 @@ const imageAskedFor = (request: CallRequest): NamedObject[] =>
   request.method === 'PullImage' || request.method === 'RemoveImage'
     ? [{ kind: 'image', id: null, container: null, podSandboxId: null, pod: null, image: request.image }]
     : [];
+
+/** Streams of what a call was to make; it made none of that where its answer names what another call had made. */
+const neverMade = (request: CallRequest, answered: readonly string[]): readonly string[] => {
+  if (!('newId' in request)) return [];
+  const made = madeBy(request.method, request.newId);
+  if (made === null || answered.length === 0 || answered.includes(made)) return [];
+  return [made, ...(request.method === 'RestorePod' ? request.newContainerIds.map(containerStream) : [])];
+};
+
+/** Of the streams that a call has to do with, those that it is about, what its answer names before all others. */
+export const streamsAbout = (
+  request: CallRequest | undefined,
+  completed: Known<'call.completed'> | null,
+  streams: Iterable<string>,
+): string[] => {
+  const answered = completed === null ? [] : streamsOfAnswer(completed);
+  const never = request === undefined ? [] : neverMade(request, answered);
+  return [...new Set([...answered, ...streams])].filter((stream) => !never.includes(stream));
+};
 
 /** What a call is about: `streams` of what it names and what it made, and `request` unless that is pruned. */
 export const objectsOfCall = (

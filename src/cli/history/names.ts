@@ -3,7 +3,7 @@
  * an object is gone, for as long as those records are there.
  */
 import { type ContainerConfig, NamespaceMode, type PodSandboxMetadata } from '../../domain/model/cri.ts';
-import { containerStream, imageStream, sandboxStream, subjectOf } from '../../domain/model/records.ts';
+import { containerStream, imageStream, type RequestOf, sandboxStream, subjectOf } from '../../domain/model/records.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { unlessDamaged } from '../damage.ts';
@@ -102,6 +102,17 @@ export const containerNameOf = (of: {
   const pidMode = config.linux?.securityContext?.namespaceOptions?.pid ?? NamespaceMode.POD;
   return { name, attempt, podSandboxId, imageId, pidMode };
 };
+
+/** The containers that a pod was to be restored with: id, name and configuration of each. */
+export const containersToRestore = ({
+  newId,
+  newContainerIds,
+  containerConfigs,
+}: RequestOf<'RestorePod'>): (readonly [id: string, name: ContainerName, config: ContainerConfig])[] =>
+  newContainerIds.flatMap((id, index) => {
+    const config = containerConfigs[index];
+    return config === undefined ? [] : [[id, containerNameOf({ podSandboxId: newId, config }), config] as const];
+  });
 
 /** What of it is told in JSON. */
 export const containerNameJson = (container: ContainerName | null): Partial<ContainerName> => {

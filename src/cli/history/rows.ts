@@ -52,6 +52,8 @@ const objectOf = (names: Names, { received, completed }: CallEntry): string => {
   switch (request.method) {
     case 'RunPodSandbox':
       return podText(names, id ?? request.newId, request);
+    case 'RestorePod':
+      return [podText(names, id ?? request.newId, request), ...restoredTexts(names, request)].join(', ');
     case 'CreateContainer':
       return containerText(names, id ?? request.newId, request);
     case 'PullImage':
@@ -74,8 +76,12 @@ const answerText = (names: Names, completed: CallEntry['completed']): string => 
 };
 
 /** A request that was refused left no record of a pod; its name is in the request all the same. */
-const podText = (names: Names, id: string, { config }: RequestOf<'RunPodSandbox'>): string =>
+const podText = (names: Names, id: string, { config }: RequestOf<'RunPodSandbox' | 'RestorePod'>): string =>
   names.pod(id) === null ? podLabel(podNameOf(config.metadata ?? {})) : labelOf(names, sandboxStream(id));
+
+/** Containers that came with a pod; without it there are none. */
+const restoredTexts = (names: Names, { newContainerIds }: RequestOf<'RestorePod'>): string[] =>
+  newContainerIds.filter((id) => names.container(id) !== null).map((id) => labelOf(names, containerStream(id)));
 
 const containerText = (names: Names, id: string, { config, podSandboxId }: RequestOf<'CreateContainer'>): string =>
   names.container(id) === null

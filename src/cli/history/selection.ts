@@ -27,7 +27,7 @@ import {
   usedImages,
   usesImage,
 } from '../things.ts';
-import { containerNameOf, type ContainerName, podNameOf } from './names.ts';
+import { containerNameOf, type ContainerName, containersToRestore, podNameOf } from './names.ts';
 
 /** What options choose, but for whether it is still there: a history tells of what came and went. */
 export type Wanted = { readonly [K in keyof Omit<ThingFilter, 'presence'>]?: ThingFilter[K] | undefined };
@@ -54,6 +54,7 @@ const MAKINGS: readonly RecordType[] = ['sandbox.requested', 'container.requeste
 /** What a request calls the image that it names. */
 const imagesIn = (request: CallRequest): readonly string[] => {
   if (request.method === 'PullImage' || request.method === 'RemoveImage') return [request.image];
+  if (request.method === 'RestorePod') return request.containerConfigs.flatMap(({ image }) => imagesAskedFor(image));
   return request.method === 'CreateContainer' ? imagesAskedFor(request.config.image) : [];
 };
 
@@ -111,7 +112,9 @@ export const createSelection = (wanted: Wanted): Selection => {
     image !== null && (usesImage(image, used) || used.ids.some((one) => imageIds.has(one)));
 
   const learnCall = (request: CallRequest): void => {
-    if (request.method === 'RunPodSandbox') learnPod(request.newId, request.config);
+    if (request.method === 'RunPodSandbox' || request.method === 'RestorePod') learnPod(request.newId, request.config);
+    if (request.method === 'RestorePod')
+      for (const [id, name, { labels: its }] of containersToRestore(request)) learnContainer(id, name, its);
     if (request.method === 'CreateContainer')
       learnContainer(request.newId, containerNameOf(request), request.config.labels);
   };

@@ -5,22 +5,26 @@ import type { CallRow, Things } from './rows.ts';
 /** The pod or container that a call is about; null: neither. */
 export type Place = PodThing | ContainerThing | null;
 
-const podOf = ({ podId, namespace, pod }: CallRow, { pods }: Pick<Things, 'pods'>): PodThing | null => {
+const podOf = (
+  { podId, namespace, pod, labels, containerId }: CallRow,
+  { pods }: Pick<Things, 'pods'>,
+): PodThing | null => {
   if (podId === null) return null;
   const named = { name: pod ?? '', namespace: namespace ?? '' };
-  return pods.get(podId) ?? { kind: 'pod', id: podId, ...named, labels: {}, present: true };
+  const asked = containerId === null ? labels : {};
+  return pods.get(podId) ?? { kind: 'pod', id: podId, ...named, labels: asked, present: true };
 };
 
 /** Of what is pruned or never came to be: as far as the call itself tells. */
 export const placeOf = (call: CallRow, things: Pick<Things, 'pods' | 'containers'>): Place => {
-  const { containerId, containerName, image } = call;
+  const { containerId, containerName, image, labels } = call;
   if (containerId === null) return podOf(call, things);
   const known = things.containers.get(containerId);
   if (known !== undefined) return known;
   const words = {
     name: containerName ?? '',
     images: { ids: [], references: image === null ? [] : [image] },
-    labels: {},
+    labels,
   };
   return { kind: 'container', id: containerId, ...words, pod: podOf(call, things), present: true };
 };

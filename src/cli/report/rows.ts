@@ -20,8 +20,9 @@ export interface CallRow {
   readonly callerUid: number | null;
   readonly caller: string | null;
   readonly containerId: string | null;
-  /** Of the call's own words, where the container was never made. */
+  /** Of the call's own words, where the pod or container was never made. */
   readonly containerName: string | null;
+  readonly labels: Labels;
   readonly podId: string | null;
   readonly namespace: string | null;
   readonly pod: string | null;
@@ -116,9 +117,10 @@ export const readThings = (queries: Queries, imageNames: Things['imageNames']): 
  * without it wherever it is named.
  */
 const callsSql = (where: string): string => `
-  SELECT seq, at, method, code, failure, duration_ms, caller_uid, caller, container_id, image, own,
+  SELECT seq, at, CASE method WHEN 'Read' THEN ${ofReceived("body ->> '$.request.rpc'")} ELSE method END, code, failure, duration_ms, caller_uid, caller, container_id, image, own,
     CASE method WHEN 'CreateContainer' THEN ${ofReceived("body ->> '$.request.config.metadata.name'")} END,
     CASE WHEN code <> 0 THEN ${ofReceived("body ->> '$.request.method'")} END,
+    CASE WHEN code <> 0 THEN ${ofReceived("body -> '$.request.config.labels'")} END,
     CASE WHEN method IN ('ExecSync', 'ExecSession') THEN ${ofReceived("substr(body ->> '$.request.cmd[0]', 1, 1024)")} END,
     CASE WHEN method IN ('ExecSync', 'ExecSession') THEN ${ofCompleted("body ->> '$.response.exitCode'")} END,
     CASE method WHEN 'PullImage' THEN ${ofCompleted("body ->> '$.response.imageRefs[0]'")} END,
@@ -137,7 +139,7 @@ const podOf = (own: Cell | undefined): readonly (string | null)[] =>
 
 const callOf = (row: readonly Cell[]): CallRow => {
   const [seq, at, method, code, failure, durationMs, callerUid, caller, containerId, image, ...rest] = row;
-  const [own, containerName, recordedAs, program, exitCode, imageId, sizeBytes] = rest;
+  const [own, containerName, recordedAs, labels, program, exitCode, imageId, sizeBytes] = rest;
   const [podId = null, namespace = null, pod = null] = podOf(own);
   return {
     seq: numberOf(seq) ?? 0,
@@ -151,6 +153,7 @@ const callOf = (row: readonly Cell[]): CallRow => {
     caller: textOf(caller),
     containerId: textOf(containerId),
     containerName: textOf(containerName),
+    labels: labelsOf(labels),
     podId,
     namespace,
     pod,
