@@ -16,7 +16,7 @@ import { isChosen, placeOf } from './report/place.ts';
 import { isWord, type Report, reports, type Word, WORDS } from './report/reports.ts';
 import { type CallRow, countPruned, readCalls, readThings, type Restart, type Things } from './report/rows.ts';
 import { createTable } from './table.ts';
-import { isMeant, refuseAmbiguous, type ThingFilter, thingFilterOf, thingOptions } from './things.ts';
+import { choosesAll, isMeant, refuseAmbiguous, type ThingFilter, thingFilterOf, thingOptions } from './things.ts';
 import { parseRange, rangeOptions, type Seqs, seqsOf } from './time-argument.ts';
 
 const CELL_WIDTH_MAX = 80;
@@ -129,7 +129,7 @@ const collect = (
       if (restart.seq >= seqs.fromSeq && restart.seq <= seqs.toSeq && isMeant(asked.filter, restart.container))
         addRestart(asked, restart, ofRestarts);
   if (asked.words.some((word) => reports[word].of === 'calls'))
-    for (const call of readCalls(queries, seqs, conditionOf(asked.words), isBeforeDamage))
+    for (const call of readCalls(queries, seqs, conditionOf(asked.words), isBeforeDamage, !choosesAll(asked.filter)))
       addCall(asked, call, things, collectors);
   return collectors;
 };

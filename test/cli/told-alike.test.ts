@@ -68,6 +68,7 @@ describe('a call is told of alike', () => {
     ids.restored = idOf(await node.ask(restore('restored', 'old', image)));
     await node.ask(restore('restored', 'old', image));
     await node.ask(restore('unlucky', 'lost', 'nowhere.test/none:1'));
+    await node.ask({ method: 'LoadImages' });
     const config = containerOf('none', 'nowhere.test/none:1', 'unmade');
     await node.ask({ method: 'CreateContainer', podSandboxId: ids.web, config });
     const [containerId = ''] = [...node.engine.state.containers.keys()];
@@ -102,6 +103,7 @@ describe('a call is told of alike', () => {
         ...Array.from({ length: 2 }, () => ['shop', 'web', null]),
         ...Array.from({ length: 2 }, () => ['shop', 'restored', null]),
         ['shop', 'unlucky', null],
+        [null, null, null],
         ['shop', 'web', 'none'],
         ['shop', 'restored', 'c0'],
         ['shop', 'web', null],
@@ -182,6 +184,18 @@ describe('a call is told of alike', () => {
           `the end of call ${seq}: ${words.join(' ')}`,
         );
       }
+    }
+    for (const words of [
+      ['--label', 'app=web'],
+      ['--image', IMAGE.id],
+    ]) {
+      const calls = (await told('history', ...words)).filter(({ type }) => type === 'call.received');
+      const counted = (await rows(...words)).filter(({ method }) => !/Status$/.test(method));
+      assert.deepEqual(
+        counted.map(({ record }) => record).sort((one, other) => one - other),
+        calls.map(({ seq }) => seq),
+        words.join(' '),
+      );
     }
     const lost = await told('history', '--container', 'c0');
     assert.equal(new Set(lost.map(({ call }) => call)).size, 3);

@@ -1,4 +1,5 @@
 /** Where a call did something, and whether that is among what a filter chooses. Pure. */
+import { subjectOf } from '../../domain/model/records.ts';
 import { choosesAll, type ContainerThing, isMeant, type PodThing, type ThingFilter, usesImage } from '../things.ts';
 import type { CallRow, Things } from './rows.ts';
 
@@ -29,18 +30,33 @@ export const placeOf = (call: CallRow, things: Pick<Things, 'pods' | 'containers
   return { kind: 'container', id: containerId, ...words, pod: podOf(call, things), present: true };
 };
 
+const isImageChosen = (image: string | null, id: string, { imageNames }: Pick<Things, 'imageNames'>): boolean =>
+  image !== null && usesImage(image, { ids: [id], references: imageNames.get(id) ?? [] });
+
+/** Whether what a call had to do with is chosen: the pod that it removed took its containers with it. */
+const isStreamChosen = (filter: ThingFilter, stream: string, things: Things): boolean => {
+  const { kind, id } = subjectOf(stream);
+  if (kind === 'image') return isImageChosen(filter.image, id, things);
+  const thing = kind === 'container' ? things.containers.get(id) : kind === 'sandbox' ? things.pods.get(id) : undefined;
+  return thing !== undefined && isMeant(filter, thing);
+};
+
 /** A call that is about an image is chosen by what it asked for, and by all that the image is called. */
 export const isChosen = (
   filter: ThingFilter,
-  { image, imageId }: CallRow,
+  { method, image, imageIds, streams }: CallRow,
   place: Place,
-  { imageNames }: Pick<Things, 'imageNames'>,
+  things: Things,
 ): boolean => {
   if (choosesAll(filter)) return true;
-  if (place !== null) return isMeant(filter, place);
-  if (filter.image === null || image === null) return false;
-  const id = imageId ?? image;
-  return usesImage(filter.image, { ids: [id], references: [image, ...(imageNames.get(id) ?? [])] });
+  if (place !== null && isMeant(filter, place)) return true;
+  // Making a container is about its pod, too, whose labels may be others.
+  const pod = method === 'CreateContainer' && place?.kind === 'container' ? place.pod : null;
+  if (pod !== null && isMeant(filter, pod)) return true;
+  if (streams.some((stream) => isStreamChosen(filter, stream, things))) return true;
+  if (place !== null || filter.image === null) return false;
+  const isAsked = image !== null && usesImage(filter.image, { ids: [image], references: [image] });
+  return isAsked || imageIds.some((id) => isImageChosen(filter.image, id, things));
 };
 
 export interface PlaceNames {

@@ -27,7 +27,10 @@ export interface CallRow {
   readonly namespace: string | null;
   readonly pod: string | null;
   readonly image: string | null;
-  readonly imageId: string | null;
+  /** Images that its answer names. */
+  readonly imageIds: readonly string[];
+  /** Streams of what was recorded on its behalf; none where nothing is chosen. */
+  readonly streams: readonly string[];
   readonly sizeBytes: number | null;
   /** The first word of a command: those after it may hold what nobody should read in a report. */
   readonly program: string | null;
@@ -116,14 +119,15 @@ export const readThings = (queries: Queries, imageNames: Things['imageNames']): 
  * chose takes more memory than names need. The limit is none: with it SQLite reckons each column of the view once, and
  * without it wherever it is named.
  */
-const callsSql = (where: string): string => `
+const callsSql = (where: string, withStreams: boolean): string => `
   SELECT seq, at, CASE method WHEN 'Read' THEN ${ofReceived("body ->> '$.request.rpc'")} ELSE method END, code, failure, duration_ms, caller_uid, caller, container_id, image, own,
     CASE method WHEN 'CreateContainer' THEN ${ofReceived("body ->> '$.request.config.metadata.name'")} END,
     CASE WHEN code <> 0 THEN ${ofReceived("body ->> '$.request.method'")} END,
     CASE WHEN code <> 0 THEN ${ofReceived("body -> '$.request.config.labels'")} END,
     CASE WHEN method IN ('ExecSync', 'ExecSession') THEN ${ofReceived("substr(body ->> '$.request.cmd[0]', 1, 1024)")} END,
     CASE WHEN method IN ('ExecSync', 'ExecSession') THEN ${ofCompleted("body ->> '$.response.exitCode'")} END,
-    CASE method WHEN 'PullImage' THEN ${ofCompleted("body ->> '$.response.imageRefs[0]'")} END,
+    CASE WHEN method IN ('PullImage', 'LoadImages') THEN ${ofCompleted("body -> '$.response.imageRefs'")} END,
+    ${withStreams ? STREAMS_OF_CALL : 'NULL'},
     CASE method WHEN 'PullImage' THEN (SELECT size_bytes FROM image_pulls WHERE image_pulls.seq = call.seq) END
   FROM (
     SELECT seq, at, method, code, failure, duration_ms, caller_uid, caller, container_id, substr(image, 1, 1024) AS image, ended_seq,
@@ -131,15 +135,23 @@ const callsSql = (where: string): string => `
     FROM calls WHERE ${where} ORDER BY seq LIMIT -1
   ) call`;
 
+/** By the index on calls. */
+const STREAMS_OF_CALL = `(
+      SELECT json_group_array(name) FROM names
+      WHERE id IN (SELECT stream FROM records r WHERE r.call = call.seq AND typeof(r.stream) = 'integer')
+    )`;
+
 const ofReceived = (value: string): string => `(SELECT ${value} FROM records WHERE records.seq = call.seq)`;
 const ofCompleted = (value: string): string => `(SELECT ${value} FROM records WHERE records.seq = call.ended_seq)`;
+
+const textsOf = (cell: Cell | undefined): readonly string[] => JSON.parse(textOf(cell) ?? '[]') as string[];
 
 const podOf = (own: Cell | undefined): readonly (string | null)[] =>
   typeof own === 'string' ? (JSON.parse(own) as (string | null)[]) : [];
 
 const callOf = (row: readonly Cell[]): CallRow => {
   const [seq, at, method, code, failure, durationMs, callerUid, caller, containerId, image, ...rest] = row;
-  const [own, containerName, recordedAs, labels, program, exitCode, imageId, sizeBytes] = rest;
+  const [own, containerName, recordedAs, labels, program, exitCode, imageIds, streams, sizeBytes] = rest;
   const [podId = null, namespace = null, pod = null] = podOf(own);
   return {
     seq: numberOf(seq) ?? 0,
@@ -158,7 +170,8 @@ const callOf = (row: readonly Cell[]): CallRow => {
     namespace,
     pod,
     image: textOf(image),
-    imageId: textOf(imageId),
+    imageIds: textsOf(imageIds),
+    streams: textsOf(streams),
     sizeBytes: numberOf(sizeBytes),
     program: textOf(program)?.split(/\s/, 1)[0] ?? null,
     exitCode: numberOf(exitCode),
@@ -169,20 +182,22 @@ const callOf = (row: readonly Cell[]): CallRow => {
  * The calls of a range in order, one at a time; only those for which a condition in SQL holds, where there is one.
  *
  * @param isBeforeDamage  the record behind the last of them cannot be read
+ * @param withStreams  with all that each had to do with, which somebody chooses from
  */
 export function* readCalls(
   queries: Queries,
   { fromSeq, toSeq }: Seqs,
   condition: string | null,
   isBeforeDamage: boolean,
+  withStreams: boolean,
 ): Generator<CallRow> {
   const narrowed = condition === null ? '' : ` AND ${condition}`;
   // Of a range SQLite reads one record further than it is asked to.
   const throughSeq = isBeforeDamage ? toSeq - 1 : toSeq;
-  for (const row of queries.ask(callsSql(`seq BETWEEN ? AND ?${narrowed}`), [fromSeq, throughSeq]).rows)
+  for (const row of queries.ask(callsSql(`seq BETWEEN ? AND ?${narrowed}`, withStreams), [fromSeq, throughSeq]).rows)
     yield callOf(row);
   if (throughSeq === toSeq || toSeq < fromSeq) return;
-  for (const row of queries.ask(callsSql(`seq = ?${narrowed}`), [toSeq]).rows) yield callOf(row);
+  for (const row of queries.ask(callsSql(`seq = ?${narrowed}`, withStreams), [toSeq]).rows) yield callOf(row);
 }
 
 /** How many records of a range are pruned: nothing of them can be counted. */
