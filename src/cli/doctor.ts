@@ -18,7 +18,7 @@ import type { NodeState } from '../domain/model/state.ts';
 import { pluginName } from '../domain/nri/plugins.ts';
 import { nodeFold } from '../engine/node-fold.ts';
 import { foldState } from '../journal/fold.ts';
-import { isNewer, isUnwritable } from '../journal/errors.ts';
+import { isNewer, isUnreadable, isUnwritable } from '../journal/errors.ts';
 import { findingsOf, openReader } from '../journal/open.ts';
 import { workOwed } from '../projections/work-owed.ts';
 import { command } from './command.ts';
@@ -79,8 +79,11 @@ const setAside = async (rootDir: string, path: string): Promise<DoctorResult[]> 
 
 const journalRemedy = 'Run scribe verify: it names every record that is not what was written.';
 
+const BROKEN_DISK_REMEDY = 'Mend or replace the disk; pods run on meanwhile, and nobody can change them.';
+
 const remedyFor = (error: unknown): string => {
   if (isNewer(error)) return 'Use the scribe that wrote it, or a later one.';
+  if (isUnreadable(error)) return BROKEN_DISK_REMEDY;
   return isUnwritable(error) ? UNWRITABLE_REMEDY : journalRemedy;
 };
 

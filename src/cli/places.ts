@@ -5,6 +5,7 @@
 import { access, constants } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { ConfigOverrides } from '../config/load.ts';
+import { messageOf } from '../domain/model/errors.ts';
 import { failure, type Option, type Values } from './command.ts';
 
 export const configOption = {
@@ -91,7 +92,9 @@ export const readableJournal = async (rootDir: string): Promise<string> => {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'EACCES') throw failure(`You may not read the journal ${path}; are you root?`, error);
-    throw failure(`There is no journal at ${path}. Name its root directory with --root.`, error);
+    if (code === 'ENOENT' || code === 'ENOTDIR')
+      throw failure(`There is no journal at ${path}. Name its root directory with --root.`, error);
+    throw failure(`The journal ${path} cannot be read: ${messageOf(error)}.`, error);
   }
 };
 

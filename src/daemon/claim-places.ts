@@ -1,12 +1,14 @@
 /**
- * The places that one daemon has for itself: its socket and its state directory; the root directory is claimed by the
- * journal's own lock (src/journal/lock.ts). Claimed before anything in them is touched, and given back last of all.
+ * The places that one daemon has for itself: its socket, its state directory, and that of the pods it finds; the root
+ * directory is claimed by the journal's own lock (src/journal/lock.ts). Claimed before anything in them is touched, and given back last of all.
  * A place that another daemon has ends the start at once, with the pid of who is there. Must write nothing else.
  */
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { dirname, join } from 'node:path';
 import { errorCodeOf, peerCredentials } from '../platform/linux/syscalls.ts';
+import type { NodeFacts } from '../domain/model/node-facts.ts';
+import type { NodeState } from '../domain/model/state.ts';
 import { takeLock } from '../journal/lock.ts';
 import type { Opened } from './closing.ts';
 
@@ -23,6 +25,29 @@ export async function claimPlaces({ stateDir, socketPath }: Places, opened: Open
   const listener = await listenerAt(socketPath);
   if (listener !== null)
     throw new Error(`The socket ${socketPath} is in use: ${listener} listens there. Stop it first.`);
+}
+
+/**
+ * A copy of another daemon's root directory names pods that are that one's: their shims would obey both daemons, and each
+ * would end what the other runs. The other has the state directory in which they are. After a reboot they are nobody's.
+ * Throws JournalError Locked.
+ */
+export function claimPlaceOfPods(
+  { facts: before, sandboxes }: Pick<NodeState, 'facts' | 'sandboxes'>,
+  { stateDir }: Pick<Places, 'stateDir'>,
+  { bootId }: Pick<NodeFacts, 'bootId'>,
+  opened: Opened,
+): void {
+  if (before === null || before.node.bootId !== bootId || before.stateDir === stateDir || sandboxes.size === 0) return;
+  const lock = join(before.stateDir, 'scribe.lock');
+  // The same directory by another name would be refused for this daemon's own lock.
+  if (!existsSync(lock) || isSameFile(lock, join(stateDir, 'scribe.lock'))) return;
+  opened.defer(takeLock(lock, `The state directory ${before.stateDir} of the pods in this journal`));
+}
+
+function isSameFile(one: string, other: string): boolean {
+  const [{ dev, ino }, than] = [statSync(one), statSync(other)];
+  return dev === than.dev && ino === than.ino;
 }
 
 /** Who answers at a socket: daemons of other kinds know nothing of the lock. null: nobody, or there is no socket. */

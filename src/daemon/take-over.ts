@@ -24,6 +24,7 @@ import type { JournalDoubt } from '../domain/model/notes.ts';
 import type { NodeFacts } from '../domain/model/node-facts.ts';
 import { createDiskGuard, type DiskGuard, type DiskGuardOptions } from '../journal/disk-space.ts';
 import { createDiskNews, type DiskNews } from './disk-news.ts';
+import { claimPlaceOfPods } from './claim-places.ts';
 import { findDead } from './find-dead.ts';
 import { allSettled, type Opened } from './closing.ts';
 import type { Findings, Report } from './findings.ts';
@@ -112,6 +113,7 @@ export async function takeOver(config: Config, surroundings: Surroundings): Prom
       report(`The image store ${join(rootDir, 'images')} cannot be used: ${messageOf(error)}`),
     ),
   ]);
+  claimPlaceOfPods(folded.state, config.serve, node, opened);
   disk.guard = diskGuard;
   if (disk.wasFull) diskGuard.noteFull();
   const spawner = await spawning.promise;

@@ -203,5 +203,9 @@ async function performOne(
 
 function failureOf(error: unknown, doing: string): Failure {
   if (error instanceof FailureError) return error.failure;
-  return { reason: 'HostFailed', message: `${doing}: ${failureWordsOf(error)}` };
+  return { reason: isOfFullDisk(error) ? 'DiskFull' : 'HostFailed', message: `${doing}: ${failureWordsOf(error)}` };
 }
+
+/** A file system without room, or without inodes, or a quota that is used up: whichever step happens to meet it first. */
+const isOfFullDisk = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');

@@ -2,6 +2,7 @@
  * Opens the journal's SQLite file, for writing (one connection, the writer's) or for reading. Owns the settings that
  * durability rests on and asserts them; a setting that does not hold is an error, never a warning (C8).
  */
+import { statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { JournalError, errorOf } from './errors.ts';
 
@@ -42,6 +43,29 @@ export const isCorruption = (thrown: unknown): boolean => hasCode(thrown, /^SQLI
 /** The file system has no room left. */
 export const isFull = (thrown: unknown): boolean => hasCode(thrown, /^SQLITE_FULL/);
 
+/** What SQLite says where the file system failed it. An error that comes from another thread has nothing else. */
+const WORDS_OF_DISK: readonly string[] = ['disk I/O error', 'unable to open database file'];
+
+/** Also where the file system fails even to say. */
+const isThere = (path: string): boolean => {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return true;
+  }
+};
+
+/** The error for a journal that its file system does not give; null: that is not what is wrong. */
+export const explainDisk = (path: string, thrown: unknown): JournalError | null => {
+  const { message } = errorOf(thrown);
+  if (thrown instanceof JournalError || !WORDS_OF_DISK.includes(message) || !isThere(path)) return null;
+  return new JournalError(
+    'Unreadable',
+    `The journal ${path} cannot be read, whatever is written in it: its file system does not give it (SQLite: ${message}). See what the kernel says of its disk (dmesg), and copy the journal to another one as soon as it can be read again.`,
+    { cause: thrown },
+  );
+};
+
 /** Why SQLite cannot make the index that it reads by, in words; null: that is not what is wrong. */
 const whyPlace = (thrown: unknown): string | null => {
   if (hasCode(thrown, /^SQLITE_(READONLY|CANTOPEN)/))
@@ -63,10 +87,10 @@ const explainPlace = (path: string, thrown: unknown): unknown => {
   );
 };
 
-/** The error as the journal's users know it: Corrupt for damage, unchanged for anything else. */
+/** The error as the journal's users know it: Corrupt for damage, Unreadable for a disk that fails, unchanged for anything else. */
 export const explain = (path: string, thrown: unknown): Error => {
   const error = errorOf(thrown);
-  if (!isCorruption(error)) return error;
+  if (!isCorruption(error)) return explainDisk(path, error) ?? error;
   return new JournalError(
     'Corrupt',
     `SQLite cannot read the journal ${path}: ${error.message}. A copy that was cut short, or made without journal.db-wal, is of no use: make it with scribe journal backup. Where it is damaged otherwise, scribe verify says from which record on, and all before that can be read: with --until, or --at.`,
@@ -153,7 +177,7 @@ const prepareReader = (db: Db): void => {
 
 /**
  * Opens for reading; works beside a writer in another process and when there is none. Throws JournalError: Corrupt for
- * what is no journal, Unwritable where it cannot be read for the place it lies in.
+ * what is no journal, Unwritable where it cannot be read for the place it lies in, Unreadable where that gives nothing.
  */
 export const connectReader = (path: string): Db =>
   opened(path, true, (db) => {

@@ -14,6 +14,8 @@ export type JournalErrorCode =
   | 'Corrupt'
   /** Nothing can be written where it lies, and SQLite needs that even to read it: a copy elsewhere can be read. */
   | 'Unwritable'
+  /** Its file system does not give it, which says nothing of what was written. */
+  | 'Unreadable'
   /** SQLite, the file system or a setting is not what durability needs. */
   | 'Unsafe'
   /** A commit failed: the journal takes nothing more. */
@@ -34,6 +36,10 @@ export const errorOf = (thrown: unknown): Error => (thrown instanceof Error ? th
 /** Whether it can be read once it is copied to another place. */
 export const isUnwritable = (thrown: unknown): boolean =>
   thrown instanceof JournalError && thrown.code === 'Unwritable';
+
+/** Whether its file system does not give it. */
+export const isUnreadable = (thrown: unknown): boolean =>
+  thrown instanceof JournalError && thrown.code === 'Unreadable';
 
 /** Whether a later scribe can read it. */
 export const isNewer = (thrown: unknown): boolean => thrown instanceof JournalError && thrown.code === 'NewerSchema';

@@ -8,9 +8,9 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { ChainPart, Finding, Stretch } from './chain-check.ts';
-import { connectReader, type Db } from './connect.ts';
+import { connectReader, type Db, explainDisk } from './connect.ts';
 import { GENESIS, HASH_BYTES } from './encoding.ts';
-import { errorOf, isNewer, isUnwritable } from './errors.ts';
+import { errorOf, isNewer, isUnreadable, isUnwritable } from './errors.ts';
 import { journalFiles } from './files.ts';
 import { chainSeqs, type KeptResult, readKept } from './kept-checkpoints.ts';
 import type { KeptElsewhere, SurroundingsReport, SurroundingsTask } from './surroundings-check.ts';
@@ -203,14 +203,16 @@ const verifyOn = async (run: RunTask, path: string, options: VerifyOptions): Pro
   };
 };
 
-/** Verifies the journal at `path`. Rejects only when it cannot be read for the place it lies in, or is newer; damage of any kind is a finding. */
+/** Verifies the journal at `path`. Rejects only when it cannot be read for the place it lies in or the disk below, or is newer; damage of any kind is a finding. */
 export const verifyJournal = async (path: string, options: VerifyOptions = {}): Promise<VerifyReport> => {
   const threads = startThreads();
   try {
     return await verifyOn(threads.run, path, options);
   } catch (thrown) {
     // That says nothing of the journal, which is not blamed for it.
-    if (isUnwritable(thrown) || isNewer(thrown)) throw thrown;
+    if (isUnwritable(thrown) || isUnreadable(thrown) || isNewer(thrown)) throw thrown;
+    const ofDisk = explainDisk(path, thrown);
+    if (ofDisk !== null) throw ofDisk;
     const finding: Finding = { seq: null, what: `${path} cannot be read: ${errorOf(thrown).message}` };
     return {
       ok: false,

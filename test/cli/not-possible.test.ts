@@ -7,7 +7,7 @@ import { before, test } from 'node:test';
 import type { DoctorResult } from '../../src/adapters/doctor/result.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { run, runOk } from '../support/process.ts';
-import { fillAtOnce, freeBytesOf, mountSmallDisk } from '../support/small-disk.ts';
+import { fillAtOnce, freeBytesOf, mountBrokenDisk, mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { tell } from './story.ts';
 import { tamper, withoutTriggers } from '../journal/support.ts';
@@ -235,6 +235,25 @@ test('a journal on a full disk is said to lie there, and to be no other than was
     );
   const replayed = await scribe(['replay', '--root', disk]);
   assert.equal(replayed.exitStatus, 0, replayed.stderr);
+});
+
+test('a journal on a broken disk is said to lie there, and to be no other than was written', async (t) => {
+  const [disk, whole] = await Promise.all([tempDir(t), tempDir(t)]);
+  for (const name of ['journal.db', 'journal.db.key', 'journal.db.head'])
+    await copyFile(join(root, name), join(whole, name));
+  await mountBrokenDisk(t, disk, whole);
+  const told =
+    /The journal \S+ cannot be read, whatever is written in it: .* \(SQLite: .*\)\. See what the kernel says of its disk \(dmesg\)/;
+  for (const words of [['history'], ['verify'], ['report'], ['sql', 'SELECT 1'], ['journal', 'info']]) {
+    const { exitStatus, stdout, stderr } = await scribe([...words, '--root', disk]);
+    assert.equal(exitStatus, 1);
+    assert.match(stderr, told, words.join(' '));
+    assert.doesNotMatch(stdout + stderr, /not what was written/);
+  }
+  const doctor = await scribe(['doctor', '--json', '--root', disk]);
+  const check = jsonLines<DoctorResult>(doctor.stdout).find((line) => line.check === 'journal') ?? assert.fail();
+  assert.match(check.detail, told);
+  assert.doesNotMatch(check.remedy ?? '', /scribe verify/);
 });
 
 test('a journal of a newer scribe is said to be that, and to be no other than was written', async () => {

@@ -228,6 +228,18 @@ test('C7: on a full disk only stopping and removing pass', async () => {
   assert.equal(reasonOf(await rig.call({ method: 'RemoveContainer', containerId })), 'OK');
 });
 
+test('C7: a step that meets a full disk, without a word of its own for it, fails as one does that has', async () => {
+  for (const code of ['ENOSPC', 'EDQUOT']) {
+    const error = Object.assign(new Error(`${code}: no room, mkdir '/containers/1'`), { code });
+    const rig = await startRig({ perform: { PreparePodSandbox: () => Promise.reject(error) } });
+    const { outcome } = await rig.call(runPod());
+    assert.deepEqual(outcome, {
+      ok: false,
+      failure: { reason: 'DiskFull', message: `PreparePodSandbox: ${error.message}` },
+    });
+  }
+});
+
 test('C18: a task found dead lists as EXITED at once, and its code is the one the shim tells', async () => {
   const rig = await startRig();
   const { containerId } = await runContainer(rig);

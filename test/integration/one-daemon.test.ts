@@ -4,9 +4,12 @@ import { readFile, readdir, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
+import { PodSandboxState } from '../../src/wire/cri/api.ts';
 import { cleanupAfterAll, onCleanup } from '../support/cleanup.ts';
 import { type Daemon, startDaemon } from '../support/daemon.ts';
 import { processesOf } from '../support/leftovers.ts';
+import { ownPids, podConfig, removePod } from '../support/pods.ts';
+import { runOk } from '../support/process.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 const timeout = 60_000;
@@ -63,6 +66,19 @@ describe('a second daemon', () => {
 
   test('for the root directory of another is refused, and names its pid', { timeout }, async () => {
     await isRefused({ ...own, root: taken.root }, /The journal is in use/);
+  });
+
+  test('for a copy of the root directory of another is refused, whose pods it would take for its own', {
+    timeout,
+  }, async () => {
+    const config = podConfig(daemon, 'lives', ownPids);
+    const { podSandboxId } = await daemon.cri.runtime.runPodSandbox({ config });
+    const copy = { ...own, root: `${own.root}-copied` };
+    await runOk(['cp', '--archive', taken.root, copy.root]);
+    await isRefused(copy, /The state directory .* of the pods in this journal is in use/);
+    const { status } = await daemon.cri.runtime.podSandboxStatus({ podSandboxId });
+    assert.equal(status?.state, PodSandboxState.SANDBOX_READY);
+    await removePod(daemon, podSandboxId);
   });
 
   test('for a socket that some other program listens at is refused, and names its pid', { timeout }, async (t) => {
