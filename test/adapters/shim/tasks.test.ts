@@ -20,8 +20,7 @@ import type { EffectOf } from '../../../src/domain/model/effects.ts';
 import { type Failure, FailureError } from '../../../src/domain/model/errors.ts';
 import type { ShimAddress } from '../../../src/domain/model/tasks.ts';
 import { eventually } from '../../support/pods.ts';
-import { withReason } from '../../support/failures.ts';
-import { deleteOf, killOf, type Rig, openContext, openRig, processesNaming, startOf } from './rig/rig.ts';
+import { deleteOf, killOf, type Rig, openContext, openRig, startOf } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
 import { exists } from '../../../src/platform/linux/exists.ts';
 
@@ -67,42 +66,6 @@ for (const { version, path } of await testShims()) {
       assert.ok(error instanceof FailureError, 'it did not fail with a failure of the catalogue');
       return error.failure;
     };
-    it('that were given up while their shim was stopped are ended when it goes on, made too late or not deleted', async () => {
-      const impatient = await openRig(path, { timings: { callMs: 300, launchMs: 3000, endMs: 300, binaryMs: 20_000 } });
-      const { podSandboxId, shim: stopped } = await impatient.startPod();
-      const tell = await dialShim(stopped, 1000);
-      const statesDir = join(impatient.stateDir, 'runtime/k8s.io');
-      try {
-        const [late, held] = [
-          await impatient.container(podSandboxId, { args: ['sleep', '1000'] }),
-          await impatient.container(podSandboxId, { args: ['sleep', '1000'] }),
-        ];
-        await impatient.launch(held);
-        process.kill(stopped.pid, 'SIGSTOP');
-        try {
-          await assert.rejects(impatient.launch(late), withReason('TimedOut'));
-          for (const one of [late, held]) await impatient.adapter.effects.DeleteTask(deleteOf(one), openContext());
-        } finally {
-          process.kill(stopped.pid, 'SIGCONT');
-        }
-        const stateAt = ({ containerId }: StartTask) => tell.state({ id: containerId, execId: '' }, 5000);
-        // It makes the task first, whose deadline begins when it reads of it.
-        await eventually('the task is made', async () => (await readdir(statesDir)).includes(late.containerId));
-        for (const one of [late, held])
-          await eventually('the shim knows nothing of the task', () =>
-            stateAt(one).then(
-              () => false,
-              () => true,
-            ),
-          );
-        await eventually('its state is gone', async () => (await readdir(statesDir)).length === 0);
-        assert.deepEqual(await processesNaming(late.containerId), []);
-      } finally {
-        tell.close();
-        await impatient.close();
-      }
-    });
-
     it('runs, is read by the log keeper, and its exit is told once with code and time', async () => {
       const startedNs = BigInt(Date.now()) * 1_000_000n;
       const one = await container(['sh', '-c', 'echo out; echo err >&2; sleep 0.1; exit 7']);
