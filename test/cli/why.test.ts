@@ -4,7 +4,8 @@ import { before, describe, test } from 'node:test';
 import { stepName } from '../../src/cli/why/steps.ts';
 import type { Intent } from '../../src/domain/model/records.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
-import { idOf } from '../engine/rig.ts';
+import { FailureError } from '../../src/domain/model/errors.ts';
+import { idOf, runContainer } from '../engine/rig.ts';
 import { type Story, tell } from './story.ts';
 import { recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
 import { type Explained, explainAll, page, pageOf } from './why-page.ts';
@@ -84,6 +85,26 @@ describe('why', () => {
       await firstLine(String(create)),
       /^PullImage of image registry\.test\/app:1 by kubelet .* succeeded in 0 µs\.$/,
     );
+  });
+
+  test('of a command that its shim said nothing of, what is known, and not that it ran and was killed', async () => {
+    const message = 'Could not run a command in container c: the shim did not answer Exec within 4000 ms.';
+    const node = await startNode({
+      perform: {
+        RunExec: async () => {
+          throw new FailureError('TimedOut', message);
+        },
+      },
+    });
+    const { containerId } = await runContainer(node);
+    await node.ask({ method: 'ExecSync', containerId, cmd: ['true'], timeoutSeconds: '1' }, null);
+    const records = recordsOf(node);
+    const silent = await rootWith(owner, records);
+    const { seq } = records.findLast(({ type }) => type === 'call.received') ?? assert.fail();
+    const { stdout } = await scribe(['why', String(seq), '--root', silent.dir]);
+    const [line = ''] = stdout.split('\n');
+    assert.match(line, /the shim did not answer Exec within 4000 ms/);
+    assert.doesNotMatch(line, /ran longer|was killed/);
   });
 
   test('as of an earlier moment it was something else', async () => {

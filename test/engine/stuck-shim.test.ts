@@ -105,3 +105,41 @@ test('a container whose shim is mute is killed and removed without it, after its
   assert.ok(rig.performed.includes('DeleteTask'));
   assert.ok(rig.performed.filter((kind) => kind === 'ReconnectShim').length >= 3);
 });
+
+test('commands that a shim gave no answer to are ended when it speaks again, and not tried over and over before', async () => {
+  let isDeaf = true;
+  const whenItHears = async (): Promise<Record<string, never>> => {
+    if (isDeaf) throw new FailureError('TimedOut', 'The shim did not answer.');
+    return {};
+  };
+  const rig = await startRig({
+    perform: {
+      RunExec: async () => {
+        throw new FailureError('TimedOut', 'The shim did not answer.');
+      },
+      EndExec: whenItHears,
+      ReconnectShim: async ({ podSandboxId, containerIds }) => {
+        await whenItHears();
+        const running = { status: 'running', pid: 12, startTicks: '1' } as const;
+        const tasks = [podSandboxId, ...containerIds].map((containerId) => ({ containerId, ...running }));
+        return { gone: false, tasks };
+      },
+    },
+  });
+  const { podSandboxId, containerId } = await runContainer(rig);
+  const probe = { method: 'ExecSync', containerId, cmd: ['true'], timeoutSeconds: '1' } as const;
+  for (let i = 0; i < 20; i += 1) {
+    assert.equal(reasonOf(await rig.call(probe)), 'TimedOut');
+    await rig.advance(5_000);
+  }
+  assert.equal(rig.view.state.sandboxes.get(podSandboxId)?.shimContact, 'mute');
+  const asked = (kind: string): number => rig.performed.filter((one) => one === kind).length;
+  // Once at most, while it was being asked whether it is there.
+  const endsBefore = asked('EndExec');
+  assert.ok(endsBefore <= 1, `commands were to be ended ${endsBefore} times`);
+  assert.ok(asked('ReconnectShim') <= 20, `it was asked ${asked('ReconnectShim')} times`);
+  isDeaf = false;
+  for (let i = 0; i < 20; i += 1) await rig.advance(5_000);
+  assert.equal(rig.view.state.sandboxes.get(podSandboxId)?.shimContact, 'connected');
+  assert.equal(asked('EndExec'), endsBefore + 20);
+});

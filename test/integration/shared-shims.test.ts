@@ -7,8 +7,10 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { ContainerState, PodSandboxState } from '../../src/wire/cri/api.ts';
+import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { agreement } from '../support/agreement.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
+import { withCode } from '../support/failures.ts';
 import { headOf, recordsOf, stateOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
@@ -123,5 +125,37 @@ describe('pods that share a shim', () => {
     for (const pod of all) await removePod(daemon, pod.podSandboxId);
     assert.deepEqual(await daemon.leftovers(), noLeftovers);
     assert.deepEqual(await readdir(join(daemon.dirs.state, 'bundles')), []);
+  });
+
+  test('one that is stopped keeps no probe waiting and gets no further pod, and is as it was when it goes on', async () => {
+    const { daemon } = node;
+    const [first] = await podsNamed('stopped-a');
+    assert.ok(first !== undefined);
+    const contactOf = () => stateOf(daemon).sandboxes.get(first.podSandboxId)?.shimContact;
+    const pid = shimOf(first);
+    process.kill(pid, 'SIGSTOP');
+    try {
+      const startedMs = performance.now();
+      const { containerId } = first;
+      await assert.rejects(
+        daemon.cri.runtime.execSync({ containerId, cmd: ['true'], timeout: '1' }),
+        withCode(GrpcCode.DEADLINE_EXCEEDED, /did not answer/),
+      );
+      const ms = performance.now() - startedMs;
+      assert.ok(ms < 6_000, `the probe was answered after ${ms} ms`);
+      await eventually('it is known to be silent', async () => contactOf() === 'mute', 30_000);
+      const [second] = await podsNamed('stopped-b');
+      assert.ok(second !== undefined);
+      assert.notEqual(shimOf(second), pid);
+      assert.equal(await hostnameOf(second), 'stopped-b');
+      await removePod(daemon, second.podSandboxId);
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    await eventually('it is known to answer', async () => contactOf() === 'connected', 60_000);
+    assert.equal(await hostnameOf(first), 'stopped-a');
+    await agreement(daemon);
+    await removePod(daemon, first.podSandboxId);
+    assert.deepEqual(await daemon.leftovers(), noLeftovers);
   });
 });

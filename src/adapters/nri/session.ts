@@ -133,7 +133,7 @@ export const createSession = (
       return { ok: true, update, durationNs: answeredSince('Synchronize', sinceNs) };
     } catch (error) {
       const failure = failed({ what: 'Synchronize', timeoutMs }, error, sinceNs);
-      close('it could not be synchronized');
+      close(`it could not be synchronized: ${failure.message.replace(/\.$/, '')}`);
       return failure;
     }
   };

@@ -6,7 +6,11 @@ import type { TtrpcClient } from '../../platform/ttrpc/client.ts';
 import { callMethod, type MethodDefinition } from '../../platform/ttrpc/method.ts';
 import { SandboxDefinition } from '../../wire/runtime/sandbox/v1/sandbox.ts';
 import { TaskDefinition as TaskV2 } from '../../wire/runtime/task/v2/shim.ts';
-import { TaskDefinition as TaskV3 } from '../../wire/runtime/task/v3/shim.ts';
+import {
+  type CreateTaskRequest,
+  type CreateTaskResponse,
+  TaskDefinition as TaskV3,
+} from '../../wire/runtime/task/v3/shim.ts';
 
 /** The execId of a call that is about the task as a whole, not about one of its execs. */
 export const WHOLE_TASK = '';
@@ -42,7 +46,9 @@ const bind = (ttrpc: TtrpcClient, taskApi: 2 | 3) => {
   const method = methodsOf(ttrpc, serviceNames[taskApi]);
   return {
     sandbox: bindSandbox(ttrpc),
-    create: method(methods.create),
+    /** Told the deadline, and waited for as long as the connection lives: what is made too late is to be ended. */
+    create: (request: CreateTaskRequest, timeoutMs: number): Promise<CreateTaskResponse> =>
+      callMethod(ttrpc, serviceNames[taskApi], methods.create, request, { timeoutMs, waitsOn: true }),
     start: method(methods.start),
     state: method(methods.state),
     exec: method(methods.exec),

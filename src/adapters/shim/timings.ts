@@ -19,6 +19,8 @@ export interface ShimTimings {
   readonly endMs: number;
   /** What a shim says of its sandbox to who asks for the details: they have to do without it after that. */
   readonly detailsMs: number;
+  /** A command whose time is up is answered so this long after that, whether or not its shim says how it ended. */
+  readonly overdueMs: number;
   /** A command that runs this long takes no other's turn any more. */
   readonly turnMs: number;
   /** Finding and killing all that a command has started. */
@@ -45,6 +47,7 @@ export const defaultTimings: ShimTimings = {
   launchMs: 120_000,
   endMs: 30_000,
   detailsMs: 2_000,
+  overdueMs: 3_000,
   turnMs: 1_000,
   treeMs: 5_000,
   reapMs: 15_000,

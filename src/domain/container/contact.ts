@@ -2,7 +2,8 @@
 import { openEffectsOn } from '../deciding/open-effects.ts';
 import { request, type Turn } from '../deciding/turn.ts';
 import type { Failure } from '../model/errors.ts';
-import { sandboxStream } from '../model/records.ts';
+import { type EffectEnded, sandboxStream } from '../model/records.ts';
+import { rulesOf } from '../model/rules.ts';
 import type { Container, NodeState, ShimContact } from '../model/state.ts';
 
 /** The contact of its pod's shim; none when there is no pod. */
@@ -25,4 +26,27 @@ export function askShimForExit(turn: Turn, podSandboxId: string): void {
   const stream = sandboxStream(podSandboxId);
   if (openEffectsOn(turn.state, stream).some(({ intent }) => intent.kind === 'ReconnectShim')) return;
   if (turn.state.sandboxes.get(podSandboxId)?.shim) request(turn, stream, { kind: 'ReconnectShim' });
+}
+
+const ASKED_OF_SHIM: readonly EffectEnded['kind'][] = [
+  'StartShim',
+  'CreateTask',
+  'StartTask',
+  'DeleteTask',
+  'UpdateContainer',
+  'RunExec',
+  'StreamExec',
+];
+
+/**
+ * A shim that gave this pod no answer may be busy, or silent: whoever has it asks at once. So no further pod comes to share a
+ * silent one, and what is owed is asked of it again when it speaks, and not before.
+ */
+export function askUnansweringShim(turn: Turn, podSandboxId: string, { kind, failure }: EffectEnded): void {
+  if (rulesOf(turn.state) < 11 || !isUnanswered(failure ?? null) || !ASKED_OF_SHIM.includes(kind)) return;
+  const { sharedShimId } = turn.state.sandboxes.get(podSandboxId) ?? {};
+  for (const pod of [...turn.state.sandboxes.values()]) {
+    const hasIt = pod.id === podSandboxId || (sharedShimId !== undefined && pod.sharedShimId === sharedShimId);
+    if (hasIt && pod.steps.shim === 'done' && pod.shimContact === 'connected') askShimForExit(turn, pod.id);
+  }
 }

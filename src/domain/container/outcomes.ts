@@ -6,13 +6,15 @@ import { containerStream } from '../model/records.ts';
 import { refused, succeeded } from '../model/result.ts';
 import { afterHook } from './after-hooks.ts';
 import { afterCheckpoint, afterEndCheckpoint } from './checkpoint.ts';
-import { askShimForExit } from './contact.ts';
+import { askShimForExit, askUnansweringShim } from './contact.ts';
 import { afterEndExec, afterExec, retryStaleExecs } from './exec.ts';
 import { advanceContainer, afterKill, recordStart } from './advance.ts';
 import { retryOwedContainer, undoUnclaimedContainer } from './timers.ts';
 import { recordUpdate } from './update.ts';
 
 export function afterContainerEffect(turn: Turn, containerId: string, outcome: EffectEnded, intent: Intent): void {
+  const podSandboxId = turn.state.containers.get(containerId)?.podSandboxId;
+  if (podSandboxId !== undefined) askUnansweringShim(turn, podSandboxId, outcome);
   switch (outcome.kind) {
     case 'StartTask':
       if (outcome.result !== undefined) return recordStart(turn, containerId, outcome.result.task);

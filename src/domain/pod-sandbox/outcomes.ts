@@ -1,4 +1,5 @@
 /** What the outcome of an effect on a PodSandbox leads to. */
+import { askUnansweringShim } from '../container/contact.ts';
 import { containersAfterReconnect, SHIM_GONE } from '../container/recovery.ts';
 import { failPod } from '../deciding/pod-failed.ts';
 import { isClaimed } from '../model/container-state.ts';
@@ -21,6 +22,7 @@ export function afterSandboxEffect(turn: Turn, podSandboxId: string, outcome: Ef
     case 'KillTask':
       return afterPauseKill(turn, podSandboxId);
     case 'StartShim':
+      askUnansweringShim(turn, podSandboxId, outcome);
       afterStartShim(turn, podSandboxId, outcome.failure);
       return advancePodSandbox(turn, podSandboxId);
     case 'ReconnectShim':

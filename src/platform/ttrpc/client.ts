@@ -18,8 +18,10 @@ import {
 import { TtrpcClosedError, TtrpcGarbageError, TtrpcStatusError } from './status.ts';
 
 export interface CallOptions {
-  /** null waits for as long as the connection lives. */
+  /** What the other side is told, and how long its answer is waited for; null: for as long as the connection lives. */
   readonly timeoutMs: number | null;
+  /** The answer is waited for as long as the connection lives, whatever the other side is told. */
+  readonly waitsOn?: boolean;
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
@@ -79,7 +81,7 @@ export const createTtrpcClient = (stream: Duplex, name: string): TtrpcClient => 
   });
 
   return {
-    call: (service, method, payload, { timeoutMs, metadata = {} }) => {
+    call: (service, method, payload, { timeoutMs, waitsOn = false, metadata = {} }) => {
       if (!open) return Promise.reject(new TtrpcClosedError(`the connection to ${name} is closed`));
       const data = Request.encode({
         service,
@@ -100,7 +102,7 @@ export const createTtrpcClient = (stream: Duplex, name: string): TtrpcClient => 
       nextStreamId += 2;
       const late = (): Error =>
         new TtrpcStatusError(GrpcCode.DEADLINE_EXCEEDED, `${name} did not answer ${method} within ${timeoutMs} ms`);
-      const reply = pending.wait(streamId, timeoutMs === null ? {} : { bound: { timeoutMs, late } });
+      const reply = pending.wait(streamId, timeoutMs === null || waitsOn ? {} : { bound: { timeoutMs, late } });
       stream.write(encodeFrame(streamId, FrameType.Request, 0, data));
       return reply;
     },

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { dialShim } from '../../../src/adapters/shim/process/live-shim.ts';
 import type { TaskClient } from '../../../src/adapters/shim/task-client.ts';
 import type { EffectOf } from '../../../src/domain/model/effects.ts';
+import { withReason } from '../../support/failures.ts';
 import { deleteOf, type Rig, openContext, openRig, processesNaming } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
 
@@ -17,11 +18,13 @@ for (const { version, path } of await testShims()) {
     let rig: Rig;
     let one: EffectOf<'CreateTask'>;
     let shim: TaskClient;
+    let shimPid: number;
 
     before(async () => {
-      rig = await openRig(path, { timings: { drainSilenceMs: 300, drainMs: 1000 } });
+      rig = await openRig(path, { timings: { drainSilenceMs: 300, drainMs: 1000, overdueMs: 500 } });
       const pod = await rig.startPod();
       shim = await dialShim(pod.shim, 1000);
+      shimPid = pod.shim.pid;
       one = await rig.container(pod.podSandboxId, { args: ['sleep', '1000'], env: ['TOKEN=of the container'] });
       await rig.launch(one);
     });
@@ -89,6 +92,35 @@ for (const { version, path } of await testShims()) {
       const result = await exec('echo before; sleep 1000', 150);
       assert.deepEqual([result.timedOut, result.exitStatus, result.stdout], [true, 137, 'before\n']);
       assert.ok(result.ms >= 150 && result.ms < 3000, `it took ${result.ms} ms`);
+      await tidied();
+    });
+
+    it('are answered soon after their time, also when their shim is stopped: those under way, and those that come', async () => {
+      const { podSandboxId, containerId, bundlePath } = one;
+      const execIds = Array.from({ length: 12 }, () => rig.newId());
+      const args = ['sleep', '1000'];
+      const run = (execId: string, timeoutMs: number): Promise<unknown> =>
+        assert.rejects(
+          rig.adapter.effects.RunExec(
+            { kind: 'RunExec', podSandboxId, containerId, execId, bundlePath, args, timeoutMs },
+            openContext(),
+          ),
+          withReason('TimedOut'),
+        );
+      const underWay = execIds.slice(0, 9).map((execId) => run(execId, 1000));
+      const startedMs = performance.now();
+      await sleep(150);
+      process.kill(shimPid, 'SIGSTOP');
+      try {
+        await Promise.all([...underWay, ...execIds.slice(9).map((execId) => run(execId, 1000))]);
+        const ms = performance.now() - startedMs;
+        assert.ok(ms < 2 * (1000 + 500) + 1000, `it took ${ms} ms`);
+      } finally {
+        process.kill(shimPid, 'SIGCONT');
+      }
+      for (const execId of execIds)
+        await rig.adapter.effects.EndExec({ kind: 'EndExec', podSandboxId, containerId, execId }, openContext());
+      assert.equal((await exec('echo well')).stdout, 'well\n');
       await tidied();
     });
 

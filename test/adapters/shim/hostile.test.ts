@@ -93,6 +93,24 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
     await stop(good);
   });
 
+  it('and starts no command keeps none longer than its time, whether or not it has had its turn', async () => {
+    const pod = await rig.startPod();
+    const one = await startTask(pod);
+    await setMood(pod, 'lazy');
+    const turns = 2;
+    const startedMs = performance.now();
+    await Promise.all(
+      Array.from({ length: 8 * turns }, () =>
+        assert.rejects(rig.exec(one, ['true'], 100), withReason('TimedOut', /did not end within 100 ms/)),
+      ),
+    );
+    const ms = performance.now() - startedMs;
+    assert.ok(ms < turns * (100 + 200) + 500, `it took ${ms} ms`);
+    await setMood(pod, 'good');
+    await bounded(remove(one));
+    await bounded(stop(pod));
+  });
+
   it('and hangs up is called again, and its tasks are waited for over the new connection', async () => {
     const pod = await rig.startPod();
     const [one, two] = [await startTask(pod), await startTask(pod)];

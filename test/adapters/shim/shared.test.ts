@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { socketPathOf } from '../../../src/adapters/shim/process/bootstrap.ts';
 import type { ShimAddress } from '../../../src/domain/model/tasks.ts';
 import { holdProcess, isAlive } from '../../../src/platform/linux/processes.ts';
+import { withReason } from '../../support/failures.ts';
 import { deleteOf, killOf, type Rig, openContext, openRig, processesNaming } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
 import { exists } from '../../../src/platform/linux/exists.ts';
@@ -83,6 +84,22 @@ for (const { version, path } of await testShims()) {
       assert.equal(await isAlive(first.shim), false);
       assert.equal(await exists(join(rig.stateDir, 'bundles/shared-ends')), false);
       assert.deepEqual(await processesNaming('shared-ends'), []);
+    });
+
+    it('is not had by a pod that it gives no answer', async () => {
+      const impatient = await openRig(path, { timings: { callMs: 300 } });
+      try {
+        const { shim } = await impatient.startPod('shared-silent');
+        process.kill(shim.pid, 'SIGSTOP');
+        try {
+          await assert.rejects(impatient.startPod('shared-silent'), withReason('TimedOut'));
+        } finally {
+          process.kill(shim.pid, 'SIGCONT');
+        }
+        assert.equal((await impatient.startPod('shared-silent')).shim.pid, shim.pid);
+      } finally {
+        await impatient.close();
+      }
     });
 
     it('C3: tells the exit of each container once, by its own id', async () => {

@@ -8,7 +8,7 @@ import type { NodeState } from '../../../src/domain/model/state.ts';
 import { effectRequest } from '../../../src/domain/turn/effect-requests.ts';
 import { FACTS } from '../../simulation/facts.ts';
 import { given, type Happening } from '../given.ts';
-import { allSucceeds, call, inTurn, nodeStarts, podConfig, restart, succeeds } from '../happenings.ts';
+import { allSucceeds, call, fails, inTurn, nodeStarts, podConfig, restart, succeeds } from '../happenings.ts';
 
 const runc = FACTS.handlers[0];
 assert.ok(runc !== undefined);
@@ -72,6 +72,24 @@ describe('a shim that pods share', () => {
       succeeds('PreparePodSandbox'),
     );
     assert.equal(shimsOf(silent.state)['b'], 'shared-b');
+  });
+
+  it('is asked by all of its pods when it gave one of them no answer, and takes no pod in where it gives none then', () => {
+    const { state, when } = given(sharing, made('a'), made('b'), asked('c'), succeeds('PreparePodSandbox'));
+    assert.deepEqual(shimsOf(state), { a: 'shared-a', b: 'shared-a', c: 'shared-a' });
+    when(fails('StartShim', 'TimedOut')).follows({ asks: ['ReconnectShim', 'ReconnectShim'] });
+    const silent = given(
+      sharing,
+      made('a'),
+      inTurn(
+        asked('b'),
+        succeeds('PreparePodSandbox'),
+        fails('StartShim', 'TimedOut'),
+        fails('ReconnectShim', 'TimedOut'),
+      ),
+      asked('c'),
+    ).when(succeeds('PreparePodSandbox'));
+    assert.equal(shimsOf(silent.state)['c'], 'shared-c');
   });
 
   it('is ended by the last of its pods, and let go of by those before', () => {

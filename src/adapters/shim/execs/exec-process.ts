@@ -38,14 +38,19 @@ export const removeExecFifos = async ({ paths, files }: ShimContext, execId: str
   await Promise.all([remove('stdin'), remove('stdout'), remove('stderr')]);
 };
 
-/** Adds the command to its shim: Start is yet to come. `streams` are those that have FIFOs. */
+/**
+ * Adds the command to its shim: Start is yet to come. `streams` are those that have FIFOs. Who has a time for the command is
+ * not kept much longer than that by a shim that does not answer (`timeoutMs` as in ExecBounds).
+ */
 export const addExec = async (
   { paths, timings }: ShimContext,
   client: TaskClient,
   { containerId, execId }: ExecName,
   process: JsonObject,
   streams: readonly ExecStream[],
+  timeoutMs: number | null,
 ): Promise<void> => {
+  const callMs = timeoutMs === null ? timings.callMs : Math.min(timings.callMs, timeoutMs + timings.overdueMs);
   const pathOf = (stream: ExecStream): string => (streams.includes(stream) ? paths.execFifo(execId, stream) : '');
   await client.exec(
     {
@@ -57,7 +62,7 @@ export const addExec = async (
       stderr: pathOf('stderr'),
       spec: { typeUrl: processType, value: Buffer.from(JSON.stringify(process)) },
     },
-    timings.callMs,
+    callMs,
   );
 };
 
@@ -111,6 +116,21 @@ const killExec = async (
   throw new FailureError('TimedOut', `Exec ${execId} did not end within ${timings.reapMs} ms of SIGKILL.`);
 };
 
+/** As killExec, for a caller who waits: no longer than that, what its shim has not ended by then is ended later. */
+const killInTime = async (
+  killing: Promise<ExecEnd>,
+  { execId }: ExecName,
+  timeoutMs: number,
+  { overdueMs }: ShimContext['timings'],
+): Promise<ExecEnd> => {
+  // Nobody listens any more to what comes of it later.
+  killing.catch(() => undefined);
+  const end = await orAfter(killing, overdueMs, null);
+  if (end !== null) return end;
+  const message = `The command did not end within ${timeoutMs} ms, and its shim did not say how exec ${execId} ended within ${overdueMs} ms more.`;
+  throw new FailureError('TimedOut', message);
+};
+
 const interruption = (execId: string): FailureError =>
   new FailureError('Interrupted', `The daemon ends while exec ${execId} runs.`);
 
@@ -125,7 +145,10 @@ export interface ExecBounds {
   readonly onStart?: () => void;
 }
 
-/** Starts the added exec and sees it to its end, killing it when its time is up or nobody wants it. */
+/**
+ * Starts the added exec and sees it to its end, killing it when its time is up or nobody wants it. Its turn is over with that:
+ * a shim that does not answer keeps nobody waiting behind it.
+ */
 export const runToEnd = async (
   context: ShimContext,
   client: TaskClient,
@@ -152,8 +175,10 @@ export const runToEnd = async (
     await orAfter(ended, context.timings.turnMs, undefined).catch(() => undefined);
   };
   const waiting = new AbortController();
+  const { promise: over, resolve: onOver } = Promise.withResolvers<void>();
+  const untilOver = (): Promise<void> => Promise.race([run(), over]);
   const turn = context.shims.get(podSandboxId)?.execTurn;
-  (turn === undefined ? run() : turn(waiting.signal, run)).catch((error: unknown) => {
+  (turn === undefined ? run() : turn(waiting.signal, untilOver)).catch((error: unknown) => {
     onPid(0);
     onFailure(error);
   });
@@ -171,10 +196,12 @@ export const runToEnd = async (
   if (unwanted?.aborted === true) onUnwanted();
   try {
     const exitStatus = await Promise.race([exited, cutShort]);
-    return exitStatus === null
-      ? await killExec(context, client, name, started, exited)
-      : { exitStatus, cutShort: false };
+    if (exitStatus !== null) return { exitStatus, cutShort: false };
+    const killing = killExec(context, client, name, started, exited);
+    if (timeoutMs === null || unwanted?.aborted === true) return await killing;
+    return await killInTime(killing, name, timeoutMs, context.timings);
   } finally {
+    onOver();
     clearTimeout(timer);
     daemonEnds.removeEventListener('abort', onDaemonEnd);
     unwanted?.removeEventListener('abort', onUnwanted);

@@ -66,7 +66,7 @@ export const runExec = async (
         throw error;
       });
     try {
-      await addExec(context, client, effect, process, ['stdout', 'stderr']);
+      await addExec(context, client, effect, process, ['stdout', 'stderr'], timeoutMs);
       // Nobody would get what it says: a command that nobody waits for may run for ever.
       const bounds = { timeoutMs, daemonEnds: signal, ...(callerGone === undefined ? {} : { unwanted: callerGone }) };
       const { exitStatus, cutShort } = await runToEnd(context, client, effect, bounds);

@@ -103,7 +103,7 @@ export const streamExec = async (
     const outputs = stderr === null ? [stdout] : [stdout, stderr];
     const { promise: started, resolve: onStart } = Promise.withResolvers<void>();
     try {
-      await addExec(context, client, effect, process, streamsOf(effect, session));
+      await addExec(context, client, effect, process, streamsOf(effect, session), null);
       if (tty) followSize(context, client, { id: containerId, execId }, session, started);
       // Closing it would end a terminal's output too.
       else if (stdin !== null) void passEndOn(context, client, effect, Promise.all([started, stdin.ended]));

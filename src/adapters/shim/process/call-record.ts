@@ -14,14 +14,14 @@ export interface CallRecord {
   readonly noting: (client: TaskClient) => TaskClient;
 }
 
-type Call<Request, Response> = (request: Request, timeoutMs: number | null) => Promise<Response>;
+type Call<Request, Response, Timeout = number | null> = (request: Request, timeoutMs: Timeout) => Promise<Response>;
 
 export const createCallRecord = (): CallRecord => {
   const tasks = new Set<string>();
   let failed = false;
 
   const noted =
-    <Request, Response>(call: Call<Request, Response>): Call<Request, Response> =>
+    <Request, Response, Timeout>(call: Call<Request, Response, Timeout>): Call<Request, Response, Timeout> =>
     async (request, timeoutMs) => {
       try {
         return await call(request, timeoutMs);

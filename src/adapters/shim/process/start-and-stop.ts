@@ -113,18 +113,32 @@ const openToKeep = async (
   }
 };
 
+/**
+ * The one that is there, once it has answered: who came to share a silent one would wait for it as long as a creation may take.
+ * null: it ended meanwhile.
+ */
+const openShared = async (
+  context: ShimContext,
+  { handler }: EffectOf<'StartShim'>,
+  { id, dir }: ShimOrigin,
+): Promise<LiveShim | null> => {
+  const opened = { isNew: false };
+  const live = await context.shims.share(id, async () => {
+    opened.isNew = true;
+    await makeOrigin(dir);
+    return open(context, { id, dir }, handler);
+  });
+  if (!opened.isNew && live?.isGone() === false) await (await live.client()).connect({ id }, context.timings.callMs);
+  return live;
+};
+
 /** Starts the pod's shim, or finds the one that another pod, or an earlier try, has started: `start` tells that by itself. */
 export const startShim = (context: ShimContext, effect: EffectOf<'StartShim'>): Promise<EffectResults['StartShim']> =>
   attempting(`start the shim of pod sandbox ${effect.podSandboxId}`, async () => {
     const { podSandboxId, handler, shared } = effect;
-    const openShared = async ({ id, dir }: ShimOrigin): Promise<LiveShim | null> =>
-      context.shims.share(id, async () => {
-        await makeOrigin(dir);
-        return open(context, { id, dir }, handler);
-      });
     const openOwn = (): Promise<LiveShim> =>
       mayBeKept(context, effect) ? openToKeep(context, effect) : open(context, originOf(effect), handler);
-    const live = await (shared === undefined ? openOwn() : openShared(shared));
+    const live = await (shared === undefined ? openOwn() : openShared(context, effect, shared));
     if (live === null || live.isGone())
       throw new FailureError('ShimFailed', `The shim ${originOf(effect).id} ended before the pod had it.`);
     context.shims.add(podSandboxId, live);

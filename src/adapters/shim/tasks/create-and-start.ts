@@ -6,17 +6,19 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CHECKPOINT_FILES } from '../../../domain/model/checkpoint-files.ts';
 import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
-import { FailureError, messageOf } from '../../../domain/model/errors.ts';
+import { FailureError, GrpcCode, messageOf } from '../../../domain/model/errors.ts';
 import { takesRuncOptions } from '../../../domain/model/runtime-handler.ts';
 import type { LaunchedTask } from '../../../domain/model/tasks.ts';
 import { isAlive, readProcessStat } from '../../../platform/linux/processes.ts';
+import { within } from '../../../platform/rpc/timeout.ts';
+import { isTimeout, TtrpcStatusError } from '../../../platform/ttrpc/status.ts';
 import { Status } from '../../../wire/types/task/task.ts';
 import type { ShimContext } from '../context.ts';
 import { asTaskFailure } from '../failures.ts';
 import { checkBundlePath } from '../paths.ts';
 import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
 import type { TaskStreams } from './container-io.ts';
-import { addTask, findCgroup, forgetTask, removeTask, stateOf } from './kill-and-delete.ts';
+import { addTask, endGivenUp, findCgroup, forgetTask, removeTask, stateOf } from './kill-and-delete.ts';
 import type { CreatedTask, LiveTask } from './live-task.ts';
 import { whileMapped } from './mapped-mounts.ts';
 import { isSignalledHere } from './signal-init.ts';
@@ -45,7 +47,8 @@ const createAtShim = async (
   effect: CreateTask,
   streams: TaskStreams,
 ): Promise<number> => {
-  const { pid } = await client.create(
+  const { launchMs } = context.timings;
+  const creating = client.create(
     {
       ...streams,
       id: effect.containerId,
@@ -61,8 +64,14 @@ const createAtShim = async (
       parentCheckpoint: '',
       options: taskOptions(effect, context.paths.runtimeRoot),
     },
-    context.timings.launchMs,
+    launchMs,
   );
+  const late = (): Error =>
+    new TtrpcStatusError(GrpcCode.DEADLINE_EXCEEDED, `its shim did not answer Create within ${launchMs} ms`);
+  const { pid } = await within(creating, launchMs, late).catch((error: unknown) => {
+    if (isTimeout(error)) void endGivenUp(context, client, effect, creating);
+    throw error;
+  });
   // What is restored has no process before it is started.
   return effect.checkpointDir === undefined ? knownPid(pid, effect) : pid;
 };

@@ -183,6 +183,10 @@ const deleteThroughShim = async (context: ShimContext, effect: EffectOf<'DeleteT
     return task;
   };
   if (shims.isGone(podSandboxId)) return false;
+  const whenItSpeaks = async (): Promise<void> => {
+    const client = await shims.clientOf(podSandboxId);
+    await endGivenUp(context, client, effect, client.state({ id: containerId, execId: WHOLE_TASK }, null));
+  };
   const remove = async (): Promise<boolean> =>
     removeTask(context, await shims.clientOf(podSandboxId), containerId, adopt);
   try {
@@ -190,6 +194,7 @@ const deleteThroughShim = async (context: ShimContext, effect: EffectOf<'DeleteT
   } catch (error) {
     if (!isUnreachable(error)) throw error;
     log.warn({ containerId, error: messageOf(error) }, 'a shim does not delete its task; its binary has to');
+    whenItSpeaks().catch(() => undefined);
     return false;
   }
 };
@@ -205,6 +210,47 @@ export const removeLeftCgroup = async (
 ): Promise<void> => {
   const cgroupsPath = await readCgroupsPath(bundlePath, files.callsAt(bundlePath));
   if (cgroupsPath?.includes(basename(bundlePath)) === true) await removeCgroup(cgroupsPath, timings.reapMs);
+};
+
+/**
+ * A shim that was silent for long has `spoken`: it makes only now what was given up meanwhile, or still has what its binary
+ * deleted. Nobody else ends that, and a shim that is ended leaves its tasks. Never rejects.
+ */
+export const endGivenUp = async (
+  context: ShimContext,
+  client: TaskClient,
+  { containerId, handler, bundlePath }: Pick<EffectOf<'DeleteTask'>, 'containerId' | 'handler' | 'bundlePath'>,
+  spoken: Promise<unknown>,
+): Promise<void> => {
+  const { tasks, binaries, timings, log } = context;
+  const call = { id: containerId, execId: WHOLE_TASK };
+  try {
+    const isThereYet = await spoken.then(
+      () => true,
+      (error: unknown) => {
+        if (isClosed(error) || isNotFound(error)) throw error;
+        return false;
+      },
+    );
+    // Somebody has made it anew, or is about to delete it.
+    if (tasks.has(containerId)) return;
+    if (isThereYet) {
+      await client.kill({ ...call, signal: SIGKILL, all: true }, timings.endMs).catch(() => undefined);
+      await client.wait(call, timings.reapMs);
+      await deleteAtShim(context, client, containerId);
+    } else if (await isThere(bundlePath)) {
+      // What the OCI runtime had made when its time was over is known to no shim.
+      await binaries.delete(handler, containerId, bundlePath);
+      await removeLeftCgroup(context, bundlePath);
+    }
+    log.info({ containerId }, 'a task that was given up while its shim was silent is ended');
+  } catch (error) {
+    if (isNotFound(error) || isClosed(error)) return;
+    log.warn(
+      { containerId, error: messageOf(error) },
+      'a task that was given up while its shim was silent is not ended',
+    );
+  }
 };
 
 /**

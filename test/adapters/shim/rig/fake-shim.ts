@@ -75,9 +75,10 @@ const serve = async (): Promise<void> => {
       return { pid: process.pid };
     }),
     Exec: handleMethod(methods.exec, () => Promise.resolve(Empty.create())),
-    Start: handleMethod(methods.start, (request) => {
+    Start: handleMethod(methods.start, async (request) => {
       find(request.id);
-      return Promise.resolve({ pid: process.pid });
+      if (mood === 'lazy') await new Promise(() => undefined);
+      return { pid: process.pid };
     }),
     State: handleMethod(methods.state, (request) => {
       const { isStopped } = find(request.id);

@@ -18,6 +18,7 @@ const shortTimings = {
   launchMs: 400,
   endMs: 300,
   detailsMs: 300,
+  overdueMs: 200,
   reapMs: 300,
   shimExitMs: 300,
   retry: { firstMs: 5, lastMs: 20 },
