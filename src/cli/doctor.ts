@@ -195,9 +195,12 @@ const daemonResults = (
       ),
     ];
   }
-  const findings = state.findings.map((finding) =>
-    problem(DAEMON, finding, 'The daemon went on without it; see its log.'),
-  );
+  // Of a doubt the journal tells, with what ends it.
+  const isDoubt = (finding: string): boolean =>
+    journal.state?.journalDoubts?.some(({ what }) => what === finding) ?? false;
+  const findings = state.findings
+    .filter((finding) => !isDoubt(finding))
+    .map((finding) => problem(DAEMON, finding, 'The daemon went on without it; see its log.'));
   const effects = state.underWay.filter(({ kind }) => kind !== TIMER).map((one) => underWayResult(one, journal));
   const answers = ok(DAEMON, `answers at ${socketPath}, at record ${state.seq}`);
   return [answers, ...otherNetwork(journal, network), ...findings, ...effects];
@@ -302,7 +305,7 @@ export const doctor = command({
         ...machine,
         ...journal.results,
         ...(await crashResults(rootDir)),
-        ...doubtResults(answer.state === null ? journal.state : null),
+        ...doubtResults(journal.state),
         ...(await witnessResults(journalOf(rootDir), config.journal, journal.headSeq)),
         ...(await strayResults(config.serve.stateDir, rootDir, journal.state)),
         ...daemonResults(socketPath, answer, journal, networks[0]),

@@ -62,7 +62,10 @@ describe('a journal that is not all that was written', () => {
     assert.equal((await shims()).length, 1);
     assert.deepEqual((await daemon.cri.runtime.listPodSandbox()).items, []);
     const doctor = await scribe('doctor', ...places());
-    assert.match(doctor.text, /problem +(journal|daemon) +The journal was put back, cut or replaced: .*lost-1/);
+    assert.match(
+      doctor.text,
+      /problem +journal +The journal was put back, cut or replaced: .*lost-1.*\n +-> Find out why; then scribe journal acknowledge/,
+    );
     assert.match(doctor.text, new RegExp(`strays +shim ${unknown.containerId}|strays +shim ${unknown.podSandboxId}`));
     assert.match(doctor.text, new RegExp(`strays +mount .*/netns/${unknown.podSandboxId}`));
     const doubted = await verify();
