@@ -152,9 +152,18 @@ export function advanceImage(turn: Turn, imageId: string): void {
   request(turn, stream, { kind: 'DeleteImageContent', blobs, chainIds, ...(fetching.length > 0 && { fetching }) });
 }
 
-/** What of the image no other image needs. */
+/** Nothing can stand on it any more. Should a pull under way bring it back, the deletions know of that pull. */
+const isGoing = (state: NodeState, { id, removing, pulledAgain }: Image): boolean =>
+  removing &&
+  pulledAgain === undefined &&
+  openEffectsOn(state, imageStream(id)).some(({ intent }) => intent.kind === 'DeleteImageContent');
+
+/** What of the image no other image needs. Of two that go at once neither leaves to the other what only they share. */
 function garbageOf(state: NodeState, image: Image): { blobs: string[]; chainIds: string[] } {
-  const others = [...state.images.values()].filter(({ id }) => id !== image.id);
+  const sinceRules11 = rulesOf(state) >= 11;
+  const others = [...state.images.values()].filter(
+    (other) => other.id !== image.id && !(sinceRules11 && isGoing(state, other)),
+  );
   const blobs = new Set(others.flatMap(({ content }) => content.blobs));
   const chains = new Set(others.flatMap(({ content }) => content.layers.map(({ chainId }) => chainId)));
   return {
@@ -168,7 +177,8 @@ function garbageOf(state: NodeState, image: Image): { blobs: string[]; chainIds:
 export function afterDelete(turn: Turn, imageId: string, failure: Failure | undefined): void {
   const image = turn.state.images.get(imageId);
   const stream = imageStream(imageId);
-  if (image !== undefined && !image.removing) wake(turn, stream);
+  // What was pulled meanwhile, and removed once more, goes by a deletion of its own.
+  if (image !== undefined && (!image.removing || (image.pulledAgain && failure === undefined))) wake(turn, stream);
   else if (image !== undefined) {
     if (failure === undefined) emit(turn, stream, { type: 'image.removed', body: {} });
     else ensureTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(image.undoFailures)));

@@ -1,5 +1,7 @@
 /** Images that are whole on this node, with the names they go by. */
+import type { EffectKind } from '../model/effects.ts';
 import type { Sequenced } from '../model/records.ts';
+import { rulesOf } from '../model/rules.ts';
 import type { NodeState } from '../model/state.ts';
 
 export function evolveImage(state: NodeState, id: string, record: Sequenced): void {
@@ -13,13 +15,15 @@ export function evolveImage(state: NodeState, id: string, record: Sequenced): vo
         seq: image?.seq ?? record.seq,
         pulledAtNs: image?.pulledAtNs ?? String(record.atNs),
         removing: false,
+        ...((image?.removing || image?.pulledAgain) && { pulledAgain: true }),
         ...(record.body.unsynced === true && { unsynced: 'waiting' }),
         undoFailures: 0,
         content: {
           ...content,
           repoTags: union(known?.repoTags, content.repoTags),
           repoDigests: union(known?.repoDigests, content.repoDigests),
-          blobs: union(known?.blobs, content.blobs),
+          // Of what it had by names that were removed some may be gone already.
+          blobs: image?.removing && rulesOf(state) >= 11 ? content.blobs : union(known?.blobs, content.blobs),
         },
       });
       return;
@@ -42,10 +46,14 @@ export function evolveImage(state: NodeState, id: string, record: Sequenced): vo
           content: { ...image.content, repoTags: [], repoDigests: [] },
         });
       return;
-    case 'effects.requested':
-      if (image !== undefined && record.body.effects.some(({ kind }) => kind === 'SyncImage'))
-        state.images.set(id, { ...image, unsynced: 'syncing' });
+    case 'effects.requested': {
+      if (image === undefined) return;
+      const isAsked = (wanted: EffectKind): boolean => record.body.effects.some(({ kind }) => kind === wanted);
+      if (isAsked('SyncImage')) state.images.set(id, { ...image, unsynced: 'syncing' });
+      const { pulledAgain: _, ...asked } = image;
+      if (isAsked('DeleteImageContent')) state.images.set(id, asked);
       return;
+    }
     case 'effect.ended':
       if (image === undefined) return;
       if (record.body.failure !== undefined) state.images.set(id, { ...image, undoFailures: image.undoFailures + 1 });

@@ -242,8 +242,10 @@ export interface Image {
   readonly seq: number;
   readonly content: ImageContent;
   readonly pulledAtNs: Int64;
-  /** Removed for every client; its content goes once no pull is under way and no container stands on it. */
+  /** Removed for every client; its content goes once no container stands on it, but for what pulls under way need. */
   readonly removing: boolean;
+  /** Pulled again since its content was last asked to go: what of it is there may stay behind that deletion. */
+  readonly pulledAgain?: true;
   /** Not on the disk for certain: waiting for SyncImage, or that is under way. Absent: it is on the disk. */
   readonly unsynced?: 'waiting' | 'syncing';
   readonly undoFailures: number;

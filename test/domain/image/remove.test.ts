@@ -2,18 +2,21 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { FACTS } from '../../simulation/facts.ts';
-import { IMAGE } from '../../simulation/images.ts';
-import { given } from '../given.ts';
+import { IMAGE, NEWER_IMAGE } from '../../simulation/images.ts';
+import { given, type Happening } from '../given.ts';
 import {
   allSucceeds,
   call,
+  createContainer,
   createdContainer,
   fails,
   IMAGE_NAME,
+  inTurn,
   isDue,
   nodeStarts,
   pulledImage,
   pullImage,
+  readyPod,
   removeContainer,
   restart,
   runPodWithPause,
@@ -95,6 +98,56 @@ describe('RemoveImage', () => {
     given(pulledImage, pullImage, removeImage)
       .when(succeeds('PullImage', { image: IMAGE, unsynced: true }), succeeds('DeleteImageContent'))
       .follows({ records: ['image.pulled'], asks: ['SyncImage'], answers: ['PullImage OK'] });
+  });
+
+  it('counts nothing as part of an image pulled again that its deletion may have taken', () => {
+    const [manifest = '', ...rest] = IMAGE.blobs;
+    const image = {
+      ...IMAGE,
+      manifestDigest: NEWER_IMAGE.manifestDigest,
+      blobs: [NEWER_IMAGE.manifestDigest, ...rest],
+    };
+    const { state } = given(pulledImage, pullImage, removeImage).when(succeeds('PullImage', { image }));
+    assert.deepEqual(state.images.get(IMAGE.id)?.content.blobs, image.blobs);
+    const before = given(nodeStarts({ ...FACTS, rules: 10 }), pulledImage, pullImage, removeImage);
+    const old = before.when(succeeds('PullImage', { image })).state;
+    assert.ok(old.images.get(IMAGE.id)?.content.blobs.includes(manifest));
+  });
+
+  it('takes what only images share that go at once, and by rules 10 left it to be collected (C13)', () => {
+    const shared = IMAGE.layers[0]?.chainId ?? '';
+    const newer = inTurn(pullImage, succeeds('PullImage', { image: { ...NEWER_IMAGE, repoTags: [other] } }));
+    const removeOther = call({ method: 'RemoveImage', image: other });
+    const taken = (...before: readonly Happening[]): string[] => {
+      const { state } = given(...before, pulledImage, newer, removeImage).when(removeOther);
+      return [...state.effects.values()].flatMap(({ intent }) =>
+        intent.kind === 'DeleteImageContent' ? intent.chainIds : [],
+      );
+    };
+    assert.deepEqual(
+      taken().filter((chainId) => chainId === shared),
+      [shared],
+    );
+    assert.ok(!taken(nodeStarts({ ...FACTS, rules: 10 })).includes(shared));
+  });
+
+  it('takes an image that is pulled again and removed again while it goes, once no container stands on it', () => {
+    const again = inTurn(pulledImage, pullImage, removeImage, succeeds('PullImage'));
+    given(again)
+      .when(removeImage, succeeds('DeleteImageContent'), succeeds('DeleteImageContent'))
+      .follows({
+        records: ['image.removing', 'image.removed'],
+        asks: ['DeleteImageContent'],
+        answers: ['RemoveImage OK'],
+      });
+    const newer = inTurn(pullImage, succeeds('PullImage', { image: { ...NEWER_IMAGE, repoTags: [other] } }));
+    const removeOther = call({ method: 'RemoveImage', image: other });
+    const used = given(readyPod, newer, again, createContainer()).when(removeImage, removeOther);
+    const goes = [...used.state.effects.values()].flatMap(({ intent }) =>
+      intent.kind === 'DeleteImageContent' ? [intent.chainIds] : [],
+    );
+    assert.deepEqual(goes, [[], [NEWER_IMAGE.layers[1]?.chainId]]);
+    given(readyPod, again, createContainer(), removeImage).when(succeeds('DeleteImageContent')).follows({});
   });
 
   it('is over before the same image is pulled again', () => {
