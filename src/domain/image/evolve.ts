@@ -10,12 +10,14 @@ export function evolveImage(state: NodeState, id: string, record: Sequenced): vo
     case 'image.pulled': {
       const { image: content } = record.body;
       const known = image?.content;
+      // By older rules nothing was deleted while it was pulled.
+      const isOnItsWayOut = image?.removing === true && rulesOf(state) >= 11;
       state.images.set(id, {
         id,
         seq: image?.seq ?? record.seq,
         pulledAtNs: image?.pulledAtNs ?? String(record.atNs),
         removing: false,
-        ...((image?.removing || image?.pulledAgain) && { pulledAgain: true }),
+        ...((isOnItsWayOut || image?.pulledAgain) && { pulledAgain: true }),
         ...(record.body.unsynced === true && { unsynced: 'waiting' }),
         undoFailures: 0,
         content: {
@@ -23,7 +25,7 @@ export function evolveImage(state: NodeState, id: string, record: Sequenced): vo
           repoTags: union(known?.repoTags, content.repoTags),
           repoDigests: union(known?.repoDigests, content.repoDigests),
           // Of what it had by names that were removed some may be gone already.
-          blobs: image?.removing && rulesOf(state) >= 11 ? content.blobs : union(known?.blobs, content.blobs),
+          blobs: isOnItsWayOut ? content.blobs : union(known?.blobs, content.blobs),
         },
       });
       return;
