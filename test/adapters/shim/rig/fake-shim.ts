@@ -87,7 +87,9 @@ const serve = async (): Promise<void> => {
       return Promise.resolve(StateResponse.fromPartial({ id: request.id, pid: process.pid, status, bundle }));
     }),
     Kill: handleMethod(methods.kill, (request) => {
-      find(request.id).stop();
+      const task = find(request.id);
+      // A command that never began: its container runs on.
+      if (request.execId === '' || mood !== 'lazy') task.stop();
       return Promise.resolve(Empty.create());
     }),
     Wait: handleMethod(methods.wait, async (request) => {
@@ -96,7 +98,7 @@ const serve = async (): Promise<void> => {
     }),
     Delete: handleMethod(methods.delete, (request) => {
       find(request.id);
-      tasks.delete(request.id);
+      if (request.execId === '') tasks.delete(request.id);
       return Promise.resolve({ pid: process.pid, exitStatus: 137, exitedAt: exitedAt() });
     }),
     Shutdown: handleMethod(methods.shutdown, () => {
