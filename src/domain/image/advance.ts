@@ -143,7 +143,7 @@ export function advanceImage(turn: Turn, imageId: string): void {
     return;
   }
   const fetching = fetchesUnderWay(turn.state);
-  if (fetching.length > 0 && rulesOf(turn.state) < 11) return;
+  if (fetching.length > 0 && rulesOf(turn.state) < 12) return;
   if ([...turn.state.containers.values()].some((container) => imageIdsOf(container).includes(imageId))) return;
   if ([...turn.state.sandboxes.values()].some((sandbox) => imageIdsOfPod(sandbox).includes(imageId))) return;
   // An image that the journal does not know may need some of it.
@@ -160,9 +160,9 @@ const isGoing = (state: NodeState, { id, removing, pulledAgain }: Image): boolea
 
 /** What of the image no other image needs. Of two that go at once neither leaves to the other what only they share. */
 function garbageOf(state: NodeState, image: Image): { blobs: string[]; chainIds: string[] } {
-  const sinceRules11 = rulesOf(state) >= 11;
+  const sinceRules12 = rulesOf(state) >= 12;
   const others = [...state.images.values()].filter(
-    (other) => other.id !== image.id && !(sinceRules11 && isGoing(state, other)),
+    (other) => other.id !== image.id && !(sinceRules12 && isGoing(state, other)),
   );
   const blobs = new Set(others.flatMap(({ content }) => content.blobs));
   const chains = new Set(others.flatMap(({ content }) => content.layers.map(({ chainId }) => chainId)));

@@ -11,7 +11,7 @@ export function evolveImage(state: NodeState, id: string, record: Sequenced): vo
       const { image: content } = record.body;
       const known = image?.content;
       // By older rules nothing was deleted while it was pulled.
-      const isOnItsWayOut = image?.removing === true && rulesOf(state) >= 11;
+      const isOnItsWayOut = image?.removing === true && rulesOf(state) >= 12;
       state.images.set(id, {
         id,
         seq: image?.seq ?? record.seq,

@@ -30,14 +30,14 @@
  *      creations of an earlier life go on when they are asked for again, and not otherwise, and what was to be removed
  *      before it was made is removed, as is what was being undone of a pod that is to be removed; a
  *      container that an NRI plugin evicts before it is started can not be started any more; one that a pod is being
- *      restored with is not joined by who asks for it alone; the content of removed images goes while others are pulled;
- *      a pod that nobody claimed is looked at again while it has containers that nobody claimed; a shim
+ *      restored with is not joined by who asks for it alone; a pod that nobody claimed is looked at again while it has containers that nobody claimed; a shim
  *      that did not answer what a container needs of it is asked whether it is there
+ *   12 the content of removed images goes while others are pulled, and together with that of others that are on their way out
  */
 import type { NodeState } from './state.ts';
 
 /** What is decided by today. */
-export const DECISION_RULES = 11;
+export const DECISION_RULES = 12;
 
 /** What the state's journal is written by at this point; absent in the oldest. */
 export const rulesOf = ({ facts }: Pick<NodeState, 'facts'>): number => facts?.rules ?? 1;
