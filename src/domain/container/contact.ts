@@ -43,7 +43,7 @@ const ASKED_OF_SHIM: readonly EffectEnded['kind'][] = [
  * silent one, and what is owed is asked of it again when it speaks, and not before.
  */
 export function askUnansweringShim(turn: Turn, podSandboxId: string, { kind, failure }: EffectEnded): void {
-  if (rulesOf(turn.state) < 11 || !isUnanswered(failure ?? null) || !ASKED_OF_SHIM.includes(kind)) return;
+  if (rulesOf(turn.state) < 12 || !isUnanswered(failure ?? null) || !ASKED_OF_SHIM.includes(kind)) return;
   const { sharedShimId } = turn.state.sandboxes.get(podSandboxId) ?? {};
   for (const pod of [...turn.state.sandboxes.values()]) {
     const hasIt = pod.id === podSandboxId || (sharedShimId !== undefined && pod.sharedShimId === sharedShimId);

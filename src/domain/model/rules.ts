@@ -30,9 +30,10 @@
  *      creations of an earlier life go on when they are asked for again, and not otherwise, and what was to be removed
  *      before it was made is removed, as is what was being undone of a pod that is to be removed; a
  *      container that an NRI plugin evicts before it is started can not be started any more; one that a pod is being
- *      restored with is not joined by who asks for it alone; a pod that nobody claimed is looked at again while it has containers that nobody claimed; a shim
- *      that did not answer what a container needs of it is asked whether it is there
- *   12 the content of removed images goes while others are pulled, and together with that of others that are on their way out
+ *      restored with is not joined by who asks for it alone
+ *   12 the content of removed images goes while others are pulled, and together with that of others that are on their way
+ *      out; a pod that nobody claimed is looked at again while it has containers that nobody claimed; a shim that did not
+ *      answer what a pod or container needs of it is asked whether it is there
  */
 import type { NodeState } from './state.ts';
 

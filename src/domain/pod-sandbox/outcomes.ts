@@ -73,7 +73,7 @@ function afterTimer(turn: Turn, podSandboxId: string, intent: Intent): void {
       if (hasClaimedContainers(turn.state, sandbox)) {
         // Who asked for them may have gone as well: when they are undone, the pod is nobody's again.
         const isAnyClaimed = containersOf(turn.state, podSandboxId).some(isClaimed);
-        if (!isAnyClaimed && rulesOf(turn.state) >= 11) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+        if (!isAnyClaimed && rulesOf(turn.state) >= 12) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
         return;
       }
       failPod(turn, podSandboxId, UNCLAIMED, 'unclaimed');
