@@ -3,10 +3,11 @@
  * what was not saved comes again. Belongs to one journal: another one has other records under the same numbers.
  */
 import { open, readFile, rename } from 'node:fs/promises';
+import { isFullDisk } from '../domain/model/errors.ts';
 import { openTree } from '../journal/open-tree.ts';
 import { failure } from './command.ts';
 import type { Range } from './time-argument.ts';
-import { give, isFullDisk, type Problem, type Waiting } from './waiting.ts';
+import { give, type Problem, type Waiting } from './waiting.ts';
 
 export interface Cursor {
   /** The last record that is dealt with; 0 for none. */

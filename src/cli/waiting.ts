@@ -31,11 +31,6 @@ export interface Giving {
 /** Between two tries of one that waits: the first time, doubled each time, and at most. */
 const WAIT_MS = 1000;
 const WAIT_MS_MAX = 16_000;
-/** Room that may come back. */
-const FULL: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT'];
-
-export const isFullDisk = (thrown: unknown): thrown is NodeJS.ErrnoException =>
-  thrown instanceof Error && FULL.includes((thrown as NodeJS.ErrnoException).code);
 
 /** Tries until it is taken, or for a while. */
 export const give = async ({ tryOnce, waitsMs, waiting, saying, failed }: Giving): Promise<void> => {

@@ -1,6 +1,7 @@
 /**
  * The places that one daemon has for itself: its socket, its state directory, and that of the pods it finds; the root
- * directory is claimed by the journal's own lock (src/journal/lock.ts). Claimed before anything in them is touched, and given back last of all.
+ * directory is claimed by the journal's own lock (src/journal/lock.ts). Claimed before anything in them is touched, and given
+ * back last of all.
  * A place that another daemon has ends the start at once, with the pid of who is there. Must write nothing else.
  */
 import { existsSync, mkdirSync, statSync } from 'node:fs';

@@ -5,7 +5,7 @@
  */
 import type { Effect, EffectKind, EffectResults } from '../domain/model/effects.ts';
 import { failureWordsOf } from '../domain/model/error-words.ts';
-import { type Failure, FailureError } from '../domain/model/errors.ts';
+import { type Failure, FailureError, isFullDisk } from '../domain/model/errors.ts';
 import type { EffectEnded } from '../domain/model/records.ts';
 import type { EffectRequest } from '../domain/deciding/effect-request.ts';
 import type { Clock, DigestOf, EffectAttachment, EffectContext, Perform, PerformEffects, Ready } from './ports.ts';
@@ -203,9 +203,5 @@ async function performOne(
 
 function failureOf(error: unknown, doing: string): Failure {
   if (error instanceof FailureError) return error.failure;
-  return { reason: isOfFullDisk(error) ? 'DiskFull' : 'HostFailed', message: `${doing}: ${failureWordsOf(error)}` };
+  return { reason: isFullDisk(error) ? 'DiskFull' : 'HostFailed', message: `${doing}: ${failureWordsOf(error)}` };
 }
-
-/** A file system without room, or without inodes, or a quota that is used up: whichever step happens to meet it first. */
-const isOfFullDisk = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');

@@ -74,12 +74,11 @@ export const createFetchTurns = (whenRoomy: () => Promise<void> = () => Promise.
       for (const image of images) lately.add({ name, image, atMs: performance.now() });
     },
     withBrought: async (names, work) => {
-      const watch = [...names];
-      watched.add(watch);
+      watched.add(names);
       try {
         return await work(() => contentOf((name) => names.includes(name)));
       } finally {
-        watched.delete(watch);
+        watched.delete(names);
       }
     },
     whenIdle: async (signal) => {

@@ -3,9 +3,10 @@
  * that goes on waits for a target that takes nothing for a while; any other fails, and the next one begins where it was.
  */
 import { type FileHandle, open, stat } from 'node:fs/promises';
+import { isFullDisk } from '../../domain/model/errors.ts';
 import { failure } from '../command.ts';
 import { type Output, write } from '../io.ts';
-import { give, isFullDisk, type Problem, type Waiting } from '../waiting.ts';
+import { give, type Problem, type Waiting } from '../waiting.ts';
 import { post, refusalText } from './otlp.ts';
 
 export interface Target {

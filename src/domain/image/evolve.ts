@@ -1,5 +1,4 @@
 /** Images that are whole on this node, with the names they go by. */
-import type { EffectKind } from '../model/effects.ts';
 import type { Sequenced } from '../model/records.ts';
 import { rulesOf } from '../model/rules.ts';
 import type { NodeState } from '../model/state.ts';
@@ -50,10 +49,12 @@ export function evolveImage(state: NodeState, id: string, record: Sequenced): vo
       return;
     case 'effects.requested': {
       if (image === undefined) return;
-      const isAsked = (wanted: EffectKind): boolean => record.body.effects.some(({ kind }) => kind === wanted);
-      if (isAsked('SyncImage')) state.images.set(id, { ...image, unsynced: 'syncing' });
-      const { pulledAgain: _, ...asked } = image;
-      if (isAsked('DeleteImageContent')) state.images.set(id, asked);
+      const asked = record.body.effects.map(({ kind }) => kind);
+      if (asked.includes('SyncImage')) state.images.set(id, { ...image, unsynced: 'syncing' });
+      if (asked.includes('DeleteImageContent')) {
+        const { pulledAgain: _, ...going } = image;
+        state.images.set(id, going);
+      }
       return;
     }
     case 'effect.ended':

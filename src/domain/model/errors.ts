@@ -105,5 +105,11 @@ export class KnownError extends Error {}
 
 export const grpcCodeOf = (failure: Failure): GrpcCode => codeOfReason[failure.reason];
 
+const FULL_DISK: readonly unknown[] = ['ENOSPC', 'EDQUOT'];
+
+/** Whether a file system had no room or no inodes left, or a quota was used up. */
+export const isFullDisk = (error: unknown): error is Error =>
+  error instanceof Error && 'code' in error && FULL_DISK.includes(error.code);
+
 /** What anything that was thrown says of itself. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

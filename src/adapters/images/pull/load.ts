@@ -8,8 +8,7 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { ImageContent } from '../../../domain/model/image-content.ts';
-import { FailureError } from '../../../domain/model/errors.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { FailureError, isFullDisk } from '../../../domain/model/errors.ts';
 import { sha256Of } from '../chain-ids.ts';
 import { readPlain } from '../compression.ts';
 import { type Descriptor, DOCUMENT_BYTES_MAX } from '../documents.ts';
@@ -253,8 +252,7 @@ export const loadArchive = async (
     }
     return images;
   } catch (error) {
-    const code = errorCodeOf(error);
-    if (code !== 'ENOSPC' && code !== 'EDQUOT') throw error;
+    if (!isFullDisk(error)) throw error;
     throw new FailureError(
       'DiskFull',
       'The disk became full while the image archive was loaded: make room and load it again.',

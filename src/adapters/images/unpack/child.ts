@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync, writeSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
-import { FailureError, messageOf } from '../../../domain/model/errors.ts';
+import { FailureError, isFullDisk, messageOf } from '../../../domain/model/errors.ts';
 import { createFastestInflater } from '../../../platform/linux/inflate/fastest.ts';
 import { enterJail } from '../../../platform/linux/jail.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
@@ -57,7 +57,7 @@ const asFailure = (error: unknown, form: ArchiveForm): FailureError => {
   if (error instanceof FailureError) return error;
   const code = errorCodeOf(error);
   const message = messageOf(error);
-  if (code === 'ENOSPC' || code === 'EDQUOT') {
+  if (isFullDisk(error)) {
     return new FailureError('DiskFull', `The disk became full while it was unpacked: make room and ${again}.`);
   }
   const reason = code !== undefined && faultsOfArchive.has(code) ? 'ImageInvalid' : 'HostFailed';
