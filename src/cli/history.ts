@@ -22,7 +22,7 @@ import { createGiven } from './given.ts';
 import { type Io, tellerTo, write } from './io.ts';
 import { timesIn } from './local-zone.ts';
 import { parseRange, rangeOptions, seqsOf } from './time-argument.ts';
-import { choosesAll, nobodyIs, refuseAmbiguous, thingFilterOf, thingOptions } from './things.ts';
+import { choosesAll, refuseAmbiguous, thingFilterOf, thingOptions } from './things.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 
 const options = {
@@ -266,8 +266,10 @@ export const history = command({
       await shown.flush();
       void io.recordRead?.({ ...seqsOf(reader, range), shown: past.shown });
       const isNobody = selection.isEmpty() && !past.isAny;
-      if (isNobody) await write(io.stderr, `scribe: ${nobodyIs(wanted)}\n`);
-      else await noteMissing(past, !choosesAll(wanted) || !passesAll(filter), io);
+      if (isNobody) {
+        const { nobodyNearly } = await import('./near-names.ts');
+        await write(io.stderr, `scribe: ${nobodyNearly(reader, wanted, headSeq)}\n`);
+      } else await noteMissing(past, !choosesAll(wanted) || !passesAll(filter), io);
       return 0;
     } finally {
       watch?.close();

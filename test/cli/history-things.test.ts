@@ -116,6 +116,33 @@ describe('a history by namespace and label', () => {
     assert.equal(nobody.stderr, 'scribe: The journal knows of no pod in namespace none with label a=b, c.\n');
   });
 
+  const nearly: readonly (readonly [words: readonly string[], said: string])[] = [
+    [['--pod', 'Web-7d4'], 'The journal knows of no pod Web-7d4.'],
+    [['--pod', 'prod/we'], 'The journal knows of no pod prod/we.'],
+    [
+      ['--pod', 'prod/web'],
+      'The journal knows of no pod prod/web. Pods with that in their names: shop/web, default/web.',
+    ],
+    [['--container', 'CAR'], 'The journal knows of no container CAR. Containers with that in their names: cart.'],
+    [['--container', 'cart', '--pod', 'default/web'], 'The journal knows of no container cart in pod default/web.'],
+    [['--image', 'app'], 'The journal knows of no image app. Images with that in their names: registry.test/app:1.'],
+    [
+      ['--image', 'none.test/app:9'],
+      'The journal knows of no image none.test/app:9. Images with that in their names: registry.test/app:1.',
+    ],
+  ];
+  for (const [words, said] of nearly)
+    test(`${words.join(' ')}: what is called nearly so is named`, async () => {
+      const { exitStatus, stderr } = await scribe(['history', '--root', root.dir, ...words]);
+      assert.deepEqual([exitStatus, stderr], [0, `scribe: ${said}\n`]);
+    });
+
+  test('why names what is called nearly so', async () => {
+    const { exitStatus, stderr } = await scribe(['why', 'image:app:7', '--root', root.dir]);
+    assert.equal(exitStatus, 1);
+    assert.match(stderr, /up to record \d+\. Images with that in their names: registry\.test\/app:1\. A thing is/);
+  });
+
   test('what the ids of two begin with is refused by every command, and both are named', async () => {
     const records = recordsOf(await tellOfTwo());
     const [one = '', two = ''] = records.filter(({ type }) => type === 'sandbox.requested').map(({ stream }) => stream);

@@ -13,7 +13,8 @@ import { onlyWith, passes } from '../history/filter.ts';
 import { createScan } from '../history/scan.ts';
 import { createSelection } from '../history/selection.ts';
 import { watchJournal } from '../history/watch.ts';
-import { choosesAll, nobodyIs, refuseAmbiguous } from '../things.ts';
+import { nobodyNearly } from '../near-names.ts';
+import { choosesAll, refuseAmbiguous } from '../things.ts';
 import type { Chosen } from './filter-words.ts';
 import { shownRecord } from './redact.ts';
 
@@ -113,7 +114,7 @@ export async function* findMatches(chosen: Chosen, options: MatchOptions): Async
       toldMs = performance.now();
     }
     if (isInDoubt && !isFound) refuseUnknown(filter.methods);
-    const note = selection.isEmpty() && !isFound ? nobodyIs(things) : '';
+    const note = selection.isEmpty() && !isFound ? nobodyNearly(reader, things, headSeq) : '';
     yield { seqs, throughSeq: headSeq, isWhole: true, note };
     if (watch === null) return;
     // Calls that were under way are begun again, and come whole when they have ended.

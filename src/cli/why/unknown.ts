@@ -1,7 +1,8 @@
 /** What is said where nothing explains a thing as of a moment: that it came later, that it is pruned, or how to name one. Pure. */
 import { subjectOf } from '../../domain/model/records.ts';
+import { nearNamed } from '../near-names.ts';
 import { objectIn } from '../past/things.ts';
-import { isIdPrefix, THING_FORMS } from '../things.ts';
+import { isIdPrefix, parseThingName, THING_FORMS } from '../things.ts';
 import { find, type Found, type Sources } from './find.ts';
 
 export interface Asked extends Sources {
@@ -34,12 +35,14 @@ export const untoldWords = (toHead: Asked, toSeq: number, text: string): string 
         : `${nothing}: the first record of it is ${firstSeq}. --at ${firstSeq} or later has it.`;
     }
     case 'record':
-    case 'nothing':
+    case 'nothing': {
+      const near = nearNamed(toHead.reader, parseThingName(text), toHead.records.toSeq);
       return [
-        `${nothing}.`,
+        `${nothing}.${near}`,
         ...(isBegun ? ['Of an id at least 4 digits are needed.'] : []),
         THING_FORMS,
         'scribe history --text looks for a word in all that was recorded.',
       ].join(' ');
+    }
   }
 };

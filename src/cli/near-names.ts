@@ -1,0 +1,84 @@
+/**
+ * What a journal knows that is called nearly as somebody asked: people name a Deployment in place of its pod, or an image
+ * without its registry or tag. Only for the sentence that says that nothing is called so; chooses nothing itself.
+ */
+import { sandboxStream, containerStream, imageStream } from '../domain/model/records.ts';
+import type { BodyTest } from '../journal/marks.ts';
+import type { JournalReader } from '../journal/reader.ts';
+import type { MakingQuery } from '../journal/search.ts';
+import type { JournalRecord } from '../journal/types.ts';
+import { someOf } from './format.ts';
+import { knownAs } from './history/entries.ts';
+import { commonPart } from './history/makings.ts';
+import { podNameOf } from './history/names.ts';
+import { nobodyIs, type Thing, type ThingFilter, type ThingName } from './things.ts';
+
+type Source = Pick<JournalReader, 'makings'>;
+type Kind = Thing['kind'];
+
+const SHOWN_MAX = 3;
+/** Of a letter or two nearly everything holds it. */
+const CHARS_MIN = 3;
+
+const WORDS = {
+  pod: 'Pods with that in their names:',
+  container: 'Containers with that in their names:',
+  image: 'Images with that in their names:',
+} as const satisfies Record<Kind, string>;
+
+const MAKING = {
+  pod: { streamsBeginning: sandboxStream(''), type: 'sandbox.requested', only: 'first' },
+  container: { streamsBeginning: containerStream(''), type: 'container.requested', only: 'first' },
+  image: { streamsBeginning: imageStream(''), type: 'image.pulled', only: 'all' },
+} as const satisfies Record<Kind, Omit<MakingQuery, 'allOf'>>;
+
+const testsFor = (kind: Kind, text: string): BodyTest =>
+  kind === 'image' ? { kind: 'holds', text } : { kind: 'holds', path: '$.config.metadata.name', text };
+
+/** How people name what the record tells of. */
+const namesIn = (record: JournalRecord): readonly string[] => {
+  const pod = knownAs('sandbox.requested', record)?.event.body.config.metadata;
+  if (pod !== undefined) return [`${podNameOf(pod).namespace}/${podNameOf(pod).name}`];
+  const container = knownAs('container.requested', record)?.event.body.config.metadata;
+  if (container !== undefined) return [container.name ?? ''];
+  return knownAs('image.pulled', record)?.event.body.image.repoTags ?? [];
+};
+
+/** The part of a name that is all of it to whoever leaves out the rest. */
+const lastPart = (kind: Kind, text: string): string =>
+  kind === 'image' ? commonPart(text) : text.slice(text.lastIndexOf('/') + 1);
+
+const holds = (name: string, part: string): boolean => name.toLowerCase().includes(part.toLowerCase());
+
+/** The newest first. */
+const nearNames = (reader: Source, kind: Kind, text: string, toSeq: number): readonly string[] => {
+  const part = lastPart(kind, text);
+  if (part.length < CHARS_MIN) return [];
+  const made = reader.makings({ ...MAKING[kind], allOf: [[testsFor(kind, part)]] }, toSeq);
+  const names = [...new Set(made.toReversed().flatMap(namesIn))].filter((name) => holds(name, part));
+  // What is called just so lacks something else that was asked for.
+  return names.some((name) => name === text || name.endsWith(`/${text}`)) ? [] : names;
+};
+
+/** A sentence with a space before it, or nothing. Up to a record. */
+export const nearNamed = (reader: Source, { kind, text }: ThingName, toSeq: number): string => {
+  const kinds: readonly Kind[] = kind === null ? ['pod', 'image', 'container'] : [kind];
+  for (const one of kinds) {
+    const names = nearNames(reader, one, text, toSeq);
+    if (names.length > 0) return ` ${WORDS[one]} ${someOf(names, SHOWN_MAX)}.`;
+  }
+  return '';
+};
+
+/** Of several choices the widest, which the others lie in. */
+const askedName = ({ pod, container, image }: ThingFilter): ThingName | null => {
+  if (image !== null) return { kind: 'image', text: image };
+  if (pod !== null) return { kind: 'pod', text: pod };
+  return container === null ? null : { kind: 'container', text: container };
+};
+
+/** What is said where nothing bears what was chosen. */
+export const nobodyNearly = (reader: Source, filter: ThingFilter, toSeq: number): string => {
+  const name = askedName(filter);
+  return `${nobodyIs(filter)}${name === null ? '' : nearNamed(reader, name, toSeq)}`;
+};
