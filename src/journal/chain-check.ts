@@ -3,9 +3,10 @@
  * it may run beside a writer. Must not stop at the first bad row: a person who looks for damage wants all of it.
  */
 import { type Db, isCorruption } from './connect.ts';
-import { chainHashHex, encodedBytesMax, encodeRecord, HASH_BYTES, sha256Hex } from './encoding.ts';
+import { chainHashHex, createTarget, encodedBytesMax, encodeRecord, HASH_BYTES, sha256Hex } from './encoding.ts';
 import { errorOf } from './errors.ts';
 import { isOwnType, JOURNAL_PRUNED, type Pruning, parsePruned, parseReadsClosed, READS_CLOSED } from './own-records.ts';
+import { isVersion } from './raw-record.ts';
 import { createSoundPages } from './sound-page.ts';
 import type { JournalRecord, SealedSegment, SeqRange } from './types.ts';
 
@@ -64,7 +65,9 @@ const isReference = (value: unknown): value is bigint | null => value === null |
 /** The record that a row stores, or what is wrong with its columns. */
 const recordOf = (row: Row, names: ReadonlyMap<number, string>): JournalRecord | string => {
   const [seq, at, mono, boot, type, v, stream, cause, call, body] = row;
-  if (!isInteger(at) || !isInteger(mono) || !isInteger(v)) return 'at, mono or v is no integer';
+  if (!isInteger(at) || !isInteger(mono)) return 'at or mono is no integer';
+  // A number of 32 bits in what is hashed: of a larger one the rest would go unseen.
+  if (!isInteger(v) || !isVersion(Number(v))) return 'v is no version';
   if (!isReference(cause) || !isReference(call)) return 'cause or call is no sequence number';
   if (typeof body !== 'string') return 'body is no text';
   const nameOf = (id: unknown): string | undefined => (isInteger(id) ? names.get(Number(id)) : undefined);
@@ -89,7 +92,7 @@ const recordOf = (row: Row, names: ReadonlyMap<number, string>): JournalRecord |
 
 const isPruned = (row: Row): boolean => row.slice(1, 10).every((value) => value === null) && row[11] === '';
 
-const readNames = (db: Db): Map<number, string> =>
+export const readNames = (db: Db): ReadonlyMap<number, string> =>
   new Map(db.prepare<[], [number, string]>('SELECT id, name FROM names').raw().all());
 
 /** The rows of a stretch, or some of the first of them. */
@@ -116,11 +119,11 @@ const createPages = (db: Db) => {
 
 /** An encoder with one buffer for all rows. */
 const createHasher = (): ((record: JournalRecord) => string) => {
-  let buffer = Buffer.allocUnsafe(16 * 1024);
+  let target = createTarget(16 * 1024);
   return (record) => {
     const bytesMax = encodedBytesMax(record);
-    if (bytesMax > buffer.length) buffer = Buffer.allocUnsafe(2 * bytesMax);
-    return sha256Hex(buffer.subarray(0, encodeRecord(record, buffer, 0)));
+    if (bytesMax > target.bytes.length) target = createTarget(2 * bytesMax);
+    return sha256Hex(target.bytes.subarray(0, encodeRecord(record, target, 0)));
   };
 };
 
@@ -130,12 +133,14 @@ export interface ChainOptions {
   readonly wanted?: ReadonlySet<number>;
   /** Told after each page how many records were checked so far. */
   readonly onPage?: (records: number) => void;
-  /** Told every body_hash that is stored and can be one, in order, until the next is told. */
-  readonly onBodyHash?: (seq: number, bodyHash: Uint8Array) => void;
+  /** Told every body_hash that is stored and can be one, in order, and where it begins; to be read until the next is told. */
+  readonly onBodyHash?: (seq: number, bytes: Buffer, from: number) => void;
+  /** By their ids; read anew by default. */
+  readonly names?: ReadonlyMap<number, string>;
 }
 
 export const checkChain = (db: Db, stretch: Stretch, options: ChainOptions = {}): ChainPart => {
-  const { wanted = new Set(), onPage = () => {}, onBodyHash = () => {} } = options;
+  const { wanted = new Set(), onPage = () => {}, onBodyHash = () => {}, names = readNames(db) } = options;
   const findings: Finding[] = [];
   const pruned: [number, number][] = [];
   const prunings: Pruning[] = [];
@@ -143,7 +148,6 @@ export const checkChain = (db: Db, stretch: Stretch, options: ChainOptions = {})
   const hashes = new Map<number, Uint8Array>();
   const hashRecord = createHasher();
   const rowsFrom = createPages(db);
-  const names = readNames(db);
   const soundPage = createSoundPages(db, names, isOwnType);
   let expected = stretch.fromSeq;
   let previous: string | null = Buffer.from(stretch.previousHash).toString('hex');
@@ -187,7 +191,7 @@ export const checkChain = (db: Db, stretch: Stretch, options: ChainOptions = {})
     records++;
     const [bodyHash, hash] = [row[10], row[11]];
     if (bodyHash.length !== hexChars) find(seq, `body_hash has ${bodyHash.length / 2} bytes.`);
-    else if (row[12].startsWith('blob')) onBodyHash(seq, Buffer.from(bodyHash, 'hex'));
+    else if (row[12].startsWith('blob')) onBodyHash(seq, Buffer.from(bodyHash, 'hex'), 0);
     const computed = previous === null || bodyHash.length !== hexChars ? null : chainHashHex(previous, seq, bodyHash);
     if (isPruned(row)) {
       if (row[12] !== 'blobnull') find(seq, 'it is pruned, but its hashes are not as pruning leaves them.');
@@ -211,7 +215,7 @@ export const checkChain = (db: Db, stretch: Stretch, options: ChainOptions = {})
     const last = expected + sound.records - 1;
     for (const record of sound.told) noteOwn(record);
     for (let seq = expected; seq <= last; seq++) {
-      onBodyHash(seq, sound.bodyHashOf(seq));
+      onBodyHash(seq, sound.hashes, sound.bodyHashAt(seq));
       if (wanted.has(seq)) hashes.set(seq, Buffer.from(sound.hashOf(seq), 'hex'));
     }
     previous = sound.hashOf(last);

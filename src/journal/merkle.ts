@@ -22,9 +22,12 @@ export const leafHash = (content: Uint8Array): Buffer => {
   return hash('sha256', leafInput, 'buffer');
 };
 
-/** Writes a leaf's hash at `at`. As text a digest costs a third of what a Buffer costs, and a tree has millions of them. */
-export const writeLeafHash = (content: Uint8Array, target: Buffer, at: number): void => {
-  leafInput.set(content, 1);
+/**
+ * Writes a leaf's hash at `at`; its content begins at `from`. As text a digest costs a third of what a Buffer costs, and to copy
+ * from a place less than to make a view of it: a tree has millions of them.
+ */
+export const writeLeafHash = (content: Buffer, from: number, target: Buffer, at: number): void => {
+  content.copy(leafInput, 1, from, from + HASH_BYTES);
   target.write(hash('sha256', leafInput, 'binary'), at, 'latin1');
 };
 

@@ -16,7 +16,7 @@ export const nameDigest = (id: number, name: string): Buffer => {
 };
 
 /** A Map that forgets everything when it has grown too large: streams come and go for as long as the daemon runs. */
-const remember = <K, V>(cache: Map<K, V>, key: K, value: V): V => {
+export const remember = <K, V>(cache: Map<K, V>, key: K, value: V): V => {
   if (cache.size >= cachedMax) cache.clear();
   cache.set(key, value);
   return value;

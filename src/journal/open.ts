@@ -17,6 +17,7 @@ import { keepLostHead, type LostHead, lossOf, lostHeads } from './lost-heads.ts'
 import { listMigrations, type Migration, migrate, refuseNewer } from './migrate.ts';
 import { createReader, impossibleKeys, type JournalReader } from './reader.ts';
 import { readSeqMark } from './seq-mark.ts';
+import { type Later, laterByTimer } from './later.ts';
 import { type SqliteJournal, startSqliteJournal, startWriterThread } from './sqlite-journal.ts';
 import { finishWritingAnew, writeAnew, type WrittenAnew } from './write-anew.ts';
 import type { StartWriter } from './writer-messages.ts';
@@ -46,6 +47,8 @@ export interface OpenOptions {
   readonly refuseReads?: () => boolean;
   /** The writer; in a thread of its own by default. */
   readonly startWriter?: StartWriter;
+  /** What waits for the writer waits by this; by the clock by default. */
+  readonly later?: Later;
 }
 
 export interface OpenedJournal {
@@ -110,8 +113,9 @@ const checkTail = (
 
 const openWhole = (options: OpenOptions, unlock: () => void): Omit<OpenedJournal, 'setAside'> => {
   const { path, walAlarmBytes = walAlarmBytesDefault, onWalAlarm = () => {}, refuseReads = () => false } = options;
-  const { reservePath = null, markPath = null, onDiskFull = () => {}, startWriter = startWriterThread } = options;
-  const parts = { path, walAlarmBytes, onWalAlarm, refuseReads, reservePath, markPath, onDiskFull, startWriter };
+  const { reservePath = null, markPath = null, onDiskFull = () => {} } = options;
+  const { startWriter = startWriterThread, later = laterByTimer } = options;
+  const parts = { path, walAlarmBytes, onWalAlarm, refuseReads, reservePath, markPath, onDiskFull, startWriter, later };
   const findings: string[] = [];
   // Opening needs room of its own, for the log and its index.
   if (reservePath !== null) giveUpReserveIfTight(reservePath);

@@ -3,8 +3,15 @@
  * each row that it makes a record of, and takes nothing for what was written that is not: that a body is JSON says little.
  */
 import { hash } from 'node:crypto';
-import { encodedBytesMax, encodeHalved } from './encoding.ts';
-import type { NameReader } from './names.ts';
+import {
+  createTarget,
+  encodedBytesMax,
+  type EncodedText,
+  encodeHalved,
+  encodeText,
+  type EncodingTarget,
+} from './encoding.ts';
+import { type NameReader, remember } from './names.ts';
 import type { JournalRecord } from './types.ts';
 
 /** Columns of a whole record; 64-bit times come as two halves, which JavaScript's numbers hold exactly. */
@@ -43,24 +50,56 @@ export interface RecordRows {
 }
 
 const versionMax = 0xffff_ffff;
-const isVersion = (v: unknown): boolean => typeof v === 'number' && v >= 1 && v <= versionMax;
+export const isVersion = (v: unknown): boolean => typeof v === 'number' && v >= 1 && v <= versionMax;
 const isReference = (seq: unknown): boolean => seq === null || (typeof seq === 'number' && seq > 0);
 const isText = (text: unknown): text is string => typeof text === 'string';
+
+/** Encodings are mostly no longer, and of each length there is one view to hand out. */
+const VIEWED_BYTES_MAX = 16 * 1024;
+
+/** What is written over each time: a view of its first bytes, made once for each length. */
+const createViewed = () => {
+  let target = createTarget(VIEWED_BYTES_MAX);
+  let views: Buffer[] = [];
+  return {
+    withRoomFor: (bytes: number): EncodingTarget => {
+      if (bytes > target.bytes.length) {
+        target = createTarget(2 * bytes);
+        views = [];
+      }
+      return target;
+    },
+    first: (bytes: number): Buffer =>
+      bytes > VIEWED_BYTES_MAX ? target.bytes.subarray(0, bytes) : (views[bytes] ??= target.bytes.subarray(0, bytes)),
+  };
+};
+
+/** Names as encodings have them, by their ids: they are on nearly every record. */
+const encodedNames = (nameOf: (id: number) => string | undefined): ((id: number) => EncodedText | undefined) => {
+  const known = new Map<number, EncodedText>();
+  return (id) => {
+    const found = known.get(id);
+    if (found !== undefined) return found;
+    const name = nameOf(id);
+    if (!isText(name)) return undefined;
+    return remember(known, id, encodeText(name));
+  };
+};
 
 /**
  * Writes what body_hash is taken over, into the same buffer each time; null: no record can have been stored like this.
  */
 export const createRowEncoder = (nameOf: (id: number) => string | undefined): ((row: RawRow) => Buffer | null) => {
-  let buffer = Buffer.allocUnsafe(16 * 1024);
+  const textOf = encodedNames(nameOf);
+  const viewed = createViewed();
   return ([seq, atHigh, atLow, monoHigh, monoLow, bootId, typeId, v, streamId, cause, call, body]) => {
-    const [boot, type] = [nameOf(bootId), nameOf(typeId)];
-    const stream = typeof streamId === 'number' ? nameOf(streamId) : streamId;
-    if (!isText(boot) || !isText(type) || !isText(stream) || !isText(body)) return null;
+    const [boot, type] = [textOf(bootId), textOf(typeId)];
+    const stream = typeof streamId === 'number' ? textOf(streamId) : streamId;
+    if (typeof streamId !== 'number' && !isText(streamId)) return null;
+    if (boot === undefined || type === undefined || stream === undefined || !isText(body)) return null;
     if (!isVersion(v) || !isReference(cause) || !isReference(call)) return null;
     const record = { seq, atHigh, atLow, monoHigh, monoLow, boot, type, v, stream, cause, call, body };
-    const bytesMax = encodedBytesMax(record);
-    if (bytesMax > buffer.length) buffer = Buffer.allocUnsafe(2 * bytesMax);
-    return buffer.subarray(0, encodeHalved(record, buffer, 0));
+    return viewed.first(encodeHalved(record, viewed.withRoomFor(encodedBytesMax(record)), 0));
   };
 };
 

@@ -13,8 +13,9 @@ export interface SoundPage {
   readonly told: readonly { readonly seq: number; readonly type: string; readonly body: string }[];
   /** Of a record of the page, in hex, until the next page is asked for. */
   readonly hashOf: (seq: number) => string;
-  /** The same of its body_hash, as bytes. */
-  readonly bodyHashOf: (seq: number) => Uint8Array;
+  /** Of all of them, and where in it the body_hash of one begins. */
+  readonly hashes: Buffer;
+  readonly bodyHashAt: (seq: number) => number;
 }
 
 /**
@@ -97,7 +98,8 @@ export const createSoundPages = (db: Db, names: ReadonlyMap<number, string>, isT
       told,
       hashOf: (seq) =>
         computed.toString('hex', (seq - fromSeq) * ROW_BYTES + HASH_BYTES, (seq - fromSeq + 1) * ROW_BYTES),
-      bodyHashOf: (seq) => computed.subarray((seq - fromSeq) * ROW_BYTES, (seq - fromSeq) * ROW_BYTES + HASH_BYTES),
+      hashes: computed,
+      bodyHashAt: (seq) => (seq - fromSeq) * ROW_BYTES,
     };
   };
 };

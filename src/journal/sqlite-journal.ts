@@ -5,8 +5,9 @@
  */
 import { Worker } from 'node:worker_threads';
 import type { Db } from './connect.ts';
-import { checkRecord, encodedBytesMax, encodeRecord } from './encoding.ts';
+import { checkRecord, createTarget, encodedBytesMax, encodeRecord } from './encoding.ts';
 import { errorOf, JournalError } from './errors.ts';
+import type { Later } from './later.ts';
 import { checkOwnRecord } from './own-records.ts';
 import { createReadBuffer } from './read-buffer.ts';
 import { createReader, type JournalReader } from './reader.ts';
@@ -32,6 +33,8 @@ export interface SqliteJournalParts extends WriterOptions {
   /** True while rows of read calls are counted only. */
   readonly refuseReads: () => boolean;
   readonly startWriter: StartWriter;
+  /** When what may wait goes to the disk. */
+  readonly later: Later;
 }
 
 export interface SqliteJournal extends KeptJournal {
@@ -128,17 +131,17 @@ const createAsked = () => {
 };
 
 /** When what nobody waits for goes to the disk by itself; needless once anything else does. */
-const createLater = (flush: () => void) => {
-  let readsTimer: NodeJS.Timeout | undefined;
-  let recordsTimer: NodeJS.Timeout | undefined;
+const createFlushing = (later: Later, flush: () => void) => {
+  let stopForReads: (() => void) | null = null;
+  let stopForRecords: (() => void) | null = null;
   return {
-    forReads: (): void => void (readsTimer ??= setTimeout(flush, readsWaitMs).unref()),
-    forRecords: (): void => void (recordsTimer ??= setTimeout(flush, recordsWaitMs)),
+    forReads: (): void => void (stopForReads ??= later(readsWaitMs, flush)),
+    forRecords: (): void => void (stopForRecords ??= later(recordsWaitMs, flush)),
     stop: (): void => {
-      clearTimeout(readsTimer);
-      clearTimeout(recordsTimer);
-      readsTimer = undefined;
-      recordsTimer = undefined;
+      stopForReads?.();
+      stopForRecords?.();
+      stopForReads = null;
+      stopForRecords = null;
     },
   };
 };
@@ -188,13 +191,13 @@ const questionsTo = (reader: JournalReader) =>
 
 /** What is on its way to the disk, and the writer that takes it there. */
 const createWriting = (parts: SqliteJournalParts, durableHead: JournalHead) => {
-  const { onWalAlarm, onDiskFull, refuseReads, startWriter, path, walAlarmBytes, reservePath, markPath } = parts;
+  const { onWalAlarm, onDiskFull, refuseReads, startWriter, later, path, walAlarmBytes, reservePath, markPath } = parts;
   const reads = createReadBuffer();
   const waiting = createWaiting();
   const asked = createAsked();
-  const later = createLater(() => flush());
+  const flushing = createFlushing(later, () => flush());
   let head = durableHead;
-  let flushing = false;
+  let isFlushing = false;
   let ended: JournalError | null = null;
   /** Of the request to close; its answer is the last that the writer says. */
   let closeId: number | null = null;
@@ -203,7 +206,7 @@ const createWriting = (parts: SqliteJournalParts, durableHead: JournalHead) => {
 
   const end = (error: JournalError): void => {
     ended = error;
-    later.stop();
+    flushing.stop();
     waiting.reject(error);
     asked.reject(error);
   };
@@ -224,9 +227,9 @@ const createWriting = (parts: SqliteJournalParts, durableHead: JournalHead) => {
   };
 
   const flush = (): void => {
-    flushing = false;
+    isFlushing = false;
     if (ended !== null) return;
-    later.stop();
+    flushing.stop();
     const records = encodeBatch(waiting.queued());
     const chunk = reads.take();
     if (records.length === 0 && chunk === null) return;
@@ -235,8 +238,8 @@ const createWriting = (parts: SqliteJournalParts, durableHead: JournalHead) => {
   };
 
   const flushSoon = (): void => {
-    if (flushing) return;
-    flushing = true;
+    if (isFlushing) return;
+    isFlushing = true;
     // After every caller that this turn woke has had its say: they share one message and one commit.
     process.nextTick(flush);
   };
@@ -281,7 +284,7 @@ const createWriting = (parts: SqliteJournalParts, durableHead: JournalHead) => {
     if (ended !== null) return;
     if (refuseReads()) reads.refuse();
     else if (reads.add(row)) flush();
-    else later.forReads();
+    else flushing.forReads();
   };
 
   return {
@@ -292,7 +295,7 @@ const createWriting = (parts: SqliteJournalParts, durableHead: JournalHead) => {
     gone,
     /** Resolves when they are durable. */
     add: (records: readonly JournalRecord[], mayWait: boolean): Promise<void> => {
-      if (mayWait) later.forRecords();
+      if (mayWait) flushing.forRecords();
       else flushSoon();
       return waiting.add(records);
     },
@@ -353,15 +356,15 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
 };
 
 /** Grown as needed and kept: encoding makes one copy, and what is handed over is no larger than it must be. */
-let scratch = Buffer.allocUnsafeSlow(64 * 1024);
+let scratch = createTarget(64 * 1024);
 const scratchKeptMax = 1024 * 1024;
 
 const encodeBatch = (batch: readonly Waiting[]): Uint8Array => {
   let bytesMax = 0;
   for (const { records } of batch) for (const record of records) bytesMax += encodedBytesMax(record);
-  const target = bytesMax <= scratch.length ? scratch : Buffer.allocUnsafeSlow(bytesMax);
-  if (target.length <= scratchKeptMax) scratch = target;
+  const target = bytesMax <= scratch.bytes.length ? scratch : createTarget(bytesMax);
+  if (target.bytes.length <= scratchKeptMax) scratch = target;
   let end = 0;
   for (const { records } of batch) for (const record of records) end = encodeRecord(record, target, end);
-  return new Uint8Array(target.subarray(0, end));
+  return new Uint8Array(target.bytes.subarray(0, end));
 };

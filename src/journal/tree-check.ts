@@ -66,12 +66,12 @@ export const createTreePart = ({ fromSeq, toSeq }: Stretch, sizes: readonly numb
   let firstBodyHash: Uint8Array | null = null;
   let next = fromSeq;
   return {
-    /** One that does not follow on the one before is not taken, nor what comes behind it. */
-    add: (seq: number, bodyHash: Uint8Array): void => {
+    /** One that does not follow on the one before is not taken, nor what comes behind it; its body_hash begins at `from`. */
+    add: (seq: number, bytes: Buffer, from: number): void => {
       if (seq !== next) return;
       next = seq + 1;
-      firstBodyHash ??= new Uint8Array(bodyHash);
-      const root = tile.add(bodyHash);
+      firstBodyHash ??= new Uint8Array(bytes.subarray(from, from + HASH_BYTES));
+      const root = tile.add(bytes, from);
       if (root !== null) tileRoots.push(root);
       if (wanted.has(seq)) begun.set(seq, new Uint8Array(tile.waiting()));
     },

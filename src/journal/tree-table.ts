@@ -44,9 +44,9 @@ export const createTile = () => {
   const leaves = Buffer.alloc(TILE_WIDTH * HASH_BYTES);
   let waiting = 0;
   return {
-    /** The tile's root, where this leaf makes it full; null otherwise. */
-    add: (content: Uint8Array): Buffer | null => {
-      writeLeafHash(content, leaves, waiting * HASH_BYTES);
+    /** The tile's root, where the leaf whose content begins there makes it full; null otherwise. */
+    add: (content: Buffer, from = 0): Buffer | null => {
+      writeLeafHash(content, from, leaves, waiting * HASH_BYTES);
       waiting += 1;
       if (waiting < TILE_WIDTH) return null;
       waiting = 0;

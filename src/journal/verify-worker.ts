@@ -1,6 +1,6 @@
 /** A thread in which parts of a journal are verified, one after another; started and ended by verify.ts. */
 import { parentPort } from 'node:worker_threads';
-import { checkChain, type Finding } from './chain-check.ts';
+import { checkChain, type Finding, readNames } from './chain-check.ts';
 import { readCheckpoints } from './checkpoints.ts';
 import { connectReader, type Db } from './connect.ts';
 import { errorOf } from './errors.ts';
@@ -41,11 +41,15 @@ const checkStructure = (db: Db): Finding[] => {
   }
 };
 
+/** Of all stretches that this thread checks: what is appended meanwhile, and may bear new ones, is in none of them. */
+let names: ReadonlyMap<number, string> | null = null;
+
 const answer = (db: Db, task: VerifyTask): VerifyAnswer => {
   switch (task.kind) {
     case 'chain': {
       const tree = createTreePart(task.stretch, task.treeSizes);
-      const options = { wanted: wantedSeqs(db, task), onPage: tellProgress(), onBodyHash: tree.add };
+      names ??= readNames(db);
+      const options = { wanted: wantedSeqs(db, task), onPage: tellProgress(), onBodyHash: tree.add, names };
       return { kind: 'chain', part: checkChain(db, task.stretch, options), tree: tree.part() };
     }
     case 'surroundings':

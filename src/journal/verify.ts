@@ -70,7 +70,7 @@ export const createVerifyLanes = (): Lanes => createLanes(Math.max(2, availableP
 export const splitAboveRecords = 20_000;
 
 /** So many that all threads end at about the same time, whatever else they have to do. */
-const STRETCHES_MAX = 8;
+const STRETCHES_MAX = 16;
 const STRETCH_RECORDS_MIN = splitAboveRecords / 2;
 
 /** Runs a task on a thread; `onRecords` hears how far it is. */

@@ -2,6 +2,7 @@
  * What the journal and its writer thread say to each other. Records travel as their encoding, so the writer hashes
  * the very bytes it received and nothing is encoded twice.
  */
+import type { Later } from './later.ts';
 import type { ReadChunk } from './read-table.ts';
 import type { SealedSegment } from './types.ts';
 
@@ -48,8 +49,7 @@ export interface WriterPort {
   /** The next message, where one waits already. */
   readonly next: () => ToWriter | undefined;
   readonly say: (message: FromWriter) => void;
-  /** Has something done once, so much later, unless what it returns is called before. */
-  readonly later: (delayMs: number, work: () => void) => () => void;
+  readonly later: Later;
   readonly close: () => void;
 }
 

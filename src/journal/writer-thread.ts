@@ -1,6 +1,7 @@
 /** The thread that the writer runs in: what it hears and says goes through the thread's port. Nothing else is here. */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { runWriter } from './writer.ts';
+import { laterByTimer } from './later.ts';
 import type { ToWriter, WriterOptions, WriterPort } from './writer-messages.ts';
 
 const portOf = (port: MessagePort): WriterPort => ({
@@ -10,10 +11,7 @@ const portOf = (port: MessagePort): WriterPort => ({
     return received?.message as ToWriter | undefined;
   },
   say: (message) => port.postMessage(message),
-  later: (delayMs, work) => {
-    const timer = setTimeout(work, delayMs);
-    return () => clearTimeout(timer);
-  },
+  later: laterByTimer,
   close: () => port.close(),
 });
 

@@ -9,6 +9,7 @@ import { loadKey, writeHeadFile, writeNoteFile } from './checkpoints.ts';
 import { connectWriter, type Db, isCorruption, isFull } from './connect.ts';
 import { errorOf } from './errors.ts';
 import { giveUpReserve } from './disk-space.ts';
+import type { Later } from './later.ts';
 import { type JournalFiles, journalFiles, noteDamage } from './files.ts';
 import { openSeqMark } from './seq-mark.ts';
 import { createWalKeeper, type WalKeeper } from './wal.ts';
@@ -54,7 +55,7 @@ interface TreeGrowth {
 }
 
 /** Has the tree grow until it has all records: later, a step at a time, or at once. */
-const createTreeGrowth = (later: WriterPort['later'], step: () => boolean): TreeGrowth => {
+const createTreeGrowth = (later: Later, step: () => boolean): TreeGrowth => {
   let stop: (() => void) | null = null;
   const growAfter = (delayMs: number): void => {
     stop ??= later(delayMs, () => {

@@ -15,6 +15,7 @@ import {
   chunkRoot,
   createChain,
   decodeFrame,
+  createTarget,
   encodedBytesMax,
   encodeRecord,
   GENESIS,
@@ -58,8 +59,8 @@ const vectors = JSON.parse(block) as Vectors;
 const hexToBytes = (hex: string): Buffer => Buffer.from(hex, 'hex');
 
 const encodingOf = (record: JournalRecord): Buffer => {
-  const buffer = Buffer.alloc(encodedBytesMax(record));
-  return buffer.subarray(0, encodeRecord(record, buffer, 0));
+  const target = createTarget(encodedBytesMax(record));
+  return target.bytes.subarray(0, encodeRecord(record, target, 0));
 };
 
 const rowBytes = (rows: readonly ReadRow[]): Buffer => {

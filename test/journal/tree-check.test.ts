@@ -10,7 +10,7 @@ const bodyHashOf = (seq: number): Buffer => sha256(Buffer.from(`record ${seq}`))
 
 const partOf = (fromSeq: number, toSeq: number, sizes: readonly number[], missing?: number): TreePart => {
   const tree = createTreePart({ fromSeq, toSeq, previousHash: GENESIS }, sizes);
-  for (let seq = fromSeq; seq <= toSeq; seq++) if (seq !== missing) tree.add(seq, bodyHashOf(seq));
+  for (let seq = fromSeq; seq <= toSeq; seq++) if (seq !== missing) tree.add(seq, bodyHashOf(seq), 0);
   return tree.part();
 };
 

@@ -110,7 +110,8 @@ const CUT_SHORT = [
 ] as const;
 
 function createHistory(random: Random, { seed, target, onSqlite, plant, about }: HistoryOptions): History {
-  const disk = onSqlite === true ? createSqliteDisk(random, plant?.startWriter) : createMemoryDisk();
+  const scheduler = createScheduler(random);
+  const disk = onSqlite === true ? createSqliteDisk(random, scheduler.after, plant?.startWriter) : createMemoryDisk();
   const dimensions = drawDimensions(random, plant?.about ?? about ?? []);
   const world = createWorld(createChanging(dimensions, seed));
   const model = createModel(nodeOf(world), (message) => {
@@ -118,7 +119,7 @@ function createHistory(random: Random, { seed, target, onSqlite, plant, about }:
   });
   const history: History = {
     random,
-    scheduler: createScheduler(random),
+    scheduler,
     world,
     contents: disk.contents,
     disk,

@@ -12,6 +12,7 @@ import { decodeFrame } from '../../src/journal/encoding.ts';
 import { journalFiles } from '../../src/journal/files.ts';
 import { foldRecords, foldState } from '../../src/journal/fold.ts';
 import { createMemoryJournal, emptyContents } from '../../src/journal/memory-journal.ts';
+import type { Later } from '../../src/journal/later.ts';
 import { openJournal } from '../../src/journal/open.ts';
 import { JOURNAL_PRUNED } from '../../src/journal/own-records.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
@@ -161,7 +162,12 @@ function bury({ journal, channel }: Life): void {
   channel.ended();
 }
 
-export function createSqliteDisk(random: Random, alter: (real: StartWriter) => StartWriter = (real) => real): Disk {
+/** @param later  of the history's own time: by the clock, when something goes to the disk would hang on how busy the machine is */
+export function createSqliteDisk(
+  random: Random,
+  later: Later,
+  alter: (real: StartWriter) => StartWriter = (real) => real,
+): Disk {
   const top = mkdtempSync(join(tmpdir(), 'scribe-sim-'));
   const contents = emptyContents();
   let lives = 0;
@@ -242,7 +248,7 @@ export function createSqliteDisk(random: Random, alter: (real: StartWriter) => S
       path = join(dir, 'journal.db');
       if (last !== null) carryOver(last, before, path);
       const channel = createChannel(commit);
-      const { journal, findings, setAside } = openJournal({ path, startWriter: alter(channel.start) });
+      const { journal, findings, setAside } = openJournal({ path, later, startWriter: alter(channel.start) });
       forget();
       last = { journal, channel };
       if (before !== '') rmSync(join(before, '..'), { recursive: true, force: true });
