@@ -72,6 +72,17 @@ const podMakings = (wanted: Wanted): MakingQuery[] => {
   return byIdOrName(query, sandboxStream, pod, hasName('$.config', podNamesIn(pod)));
 };
 
+/** Made from an image, or with it mounted: by its id where that is known, or as it was asked for. */
+const usesOfImage = (image: string, ids: readonly string[]): BodyTests => {
+  const byId = ids.length === 0 ? [] : [isOneOf('$.imageId', ids)];
+  const mounts: BodyTest = { kind: 'holds', text: '"mountedImages"' };
+  return [
+    // To look for a word in a body takes a fifth of the time that it takes to look for a value.
+    [{ kind: 'holds', text: commonPart(image) }, mounts, ...byId],
+    [...byId, mounts, ...ASKED_IMAGES.map((path) => namesImage(`$.config.${path}`, image))],
+  ];
+};
+
 const containerMakings = ({ wanted, pods, images }: Selection): MakingQuery[] => {
   const { pod = null, container = null, namespace = null, image = null } = wanted;
   const isInPods = pod !== null || namespace !== null;
@@ -80,16 +91,7 @@ const containerMakings = ({ wanted, pods, images }: Selection): MakingQuery[] =>
   const labelled = hasSomeLabel(wanted);
   const orOfPods = pods().length === 0 ? [] : [isOneOf('$.podSandboxId', pods())];
   const withLabels: BodyTests = labelled.length === 0 ? [] : [[...labelled, ...orOfPods]];
-  const fromImage: BodyTests =
-    image === null
-      ? []
-      : [
-          [
-            isOneOf('$.imageId', images()),
-            { kind: 'holds', text: '"mountedImages"' },
-            ...ASKED_IMAGES.map((path) => namesImage(`$.config.${path}`, image)),
-          ],
-        ];
+  const fromImage = image === null ? [] : usesOfImage(image, images());
   // A pod is there before its containers.
   const laterThan = isInPods ? pods().map(sandboxStream) : [];
   const query = {

@@ -39,6 +39,8 @@ export interface Selection {
   readonly learnsFrom: readonly RecordType[];
   /** Whether the entry is about a selected object; everything is when nothing is wanted. */
   readonly has: (entry: Entry) => boolean;
+  /** Whether a request names a chosen image, whatever came of it. */
+  readonly namesImage: (request: CallRequest | undefined) => boolean;
   /** Streams of what was chosen so far, and of more whose calls may be about it; null when everything is. */
   readonly streams: () => readonly string[] | null;
   /** Pods in which things are chosen, and images; those that were learnt so far. */
@@ -166,6 +168,7 @@ export const createSelection = (wanted: Wanted): Selection => {
     learn,
     learnsFrom,
     has,
+    namesImage,
     wanted,
     streams: chosenStreams,
     pods: () => [...pods.keys()],

@@ -12,7 +12,7 @@ import type { Mark, MarkRule } from '../../journal/marks.ts';
 import type { Window } from '../../journal/search-windows.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { seqsOf } from '../time-argument.ts';
-import { COMPLETED, type Entry, isTold, RECEIVED } from './entries.ts';
+import { COMPLETED, type Entry, isTold, knownAs, RECEIVED } from './entries.ts';
 import { entryOf, type MarkedOptions, prunedIn, RECORDS_PER_CANDIDATE } from './marked-entries.ts';
 import { recordOf } from './names.ts';
 import { learnMakings, learnOf } from './makings.ts';
@@ -182,7 +182,7 @@ async function* soughtThings(options: MarkedOptions, order: Order): AsyncGenerat
 
 /** Of what began in a window. Calls that go on behind it are looked at one by one, so that nothing later adds to these. */
 const foundIn = (
-  { reader }: MarkedOptions,
+  { reader, selection }: MarkedOptions,
   window: Window,
   streams: ReadonlySet<string>,
   naming: ReadonlySet<number>,
@@ -190,6 +190,13 @@ const foundIn = (
 ): Found[] => {
   const { fromSeq, toSeq } = window;
   const found = createFound(window);
+  // Of an image that no record tells of requests alone are asked for: to read that is a fifth of reading all of a call.
+  const isByRequest = streams.size === 0 && (selection.wanted.image ?? null) !== null;
+  const isOfImage = ({ seq, type }: Mark): boolean => {
+    const record = type === RECEIVED ? recordOf(reader, seq) : undefined;
+    const received = record === undefined ? null : knownAs(RECEIVED, record);
+    return received === null || selection.namesImage(received.event.body.request);
+  };
   // Before streams are looked at: what is told meanwhile is told behind the range, or on one of them.
   const few = reader.callsOfFew(BARE_RECORDS, fromSeq, toSeq);
   const suspects = new Set([...few.map(({ call }) => call), ...reader.callsWithAsides(fromSeq, toSeq)]);
@@ -197,7 +204,8 @@ const foundIn = (
   for (const { call, goesOn } of few)
     if (goesOn && reader.placesOfCall(call).some(({ stream }) => streams.has(stream))) found.takeCall(call);
   for (const mark of reader.markedOf([...streams], fromSeq, toSeq)) found.take(mark);
-  for (const mark of reader.markedOfCalls(rules, [...suspects])) found.take(mark);
+  const asked = reader.markedOfCalls(rules, [...suspects]);
+  for (const mark of isByRequest ? asked.filter(isOfImage) : asked) found.take(mark);
   return found.release(fromSeq);
 };
 
