@@ -8,7 +8,10 @@ const TELL_EVERY_RECORDS = 20_000;
 const post = (message: FromFoldWorker): void => parentPort?.postMessage(message);
 
 const { path, held } = workerData as FoldTask;
+let told = 0;
 const outcome = compareFold(path, held, (seq) => {
-  if (seq % TELL_EVERY_RECORDS === 0) post({ kind: 'progress', seq });
+  if (seq - told < TELL_EVERY_RECORDS) return;
+  told = seq;
+  post({ kind: 'progress', seq });
 });
 post({ kind: 'folded', outcome });

@@ -3,9 +3,10 @@
  * daemon. Equal means byte for byte: the hashes are of the whole state as it is written.
  */
 import { Worker } from 'node:worker_threads';
+import type { NodeState } from '../domain/model/state.ts';
 import { writeState } from '../domain/turn/snapshot.ts';
 import { nodeFold } from '../engine/node-fold.ts';
-import { foldRecords } from '../journal/fold.ts';
+import { foldAll } from '../journal/fold.ts';
 import { openReader } from '../journal/open.ts';
 import { hashOfState } from '../journal/snapshots.ts';
 
@@ -50,28 +51,16 @@ export interface FoldOutcome<H extends Held> {
 export const compareFold = <H extends Held>(
   path: string,
   held: readonly H[],
-  onRecord: (seq: number) => void,
+  onProgress: (seq: number) => void,
 ): FoldOutcome<H> => {
-  const stops = held.toSorted((a, b) => a.seq - b.seq);
-  const state = nodeFold.initial();
-  const compared: Compared<H>[] = [];
-  let next = 0;
-
-  /** Looks at the state for everyone who holds it as it was before record `seq`. */
-  const compareBefore = (seq: number): void => {
-    for (let stop = stops[next]; stop !== undefined && stop.seq < seq; stop = stops[next]) {
-      const foldedHash = hashOfState(writeState(state));
-      compared.push({ held: stop, foldedHash, isSame: foldedHash === stop.stateHash });
-      next += 1;
-    }
-  };
-
-  const { seq } = foldRecords(path, {}, (record) => {
-    compareBefore(record.seq);
-    nodeFold.evolve(state, record);
-    onRecord(record.seq);
+  const inOrder = held.toSorted((a, b) => a.seq - b.seq);
+  const hashes: string[] = [];
+  const atStop = (state: NodeState): void => void hashes.push(hashOfState(writeState(state)));
+  const { state, seq } = foldAll(path, nodeFold, { stops: inOrder.map((one) => one.seq), atStop, onProgress });
+  const compared = inOrder.map((one, index): Compared<H> => {
+    const foldedHash = hashes[index] ?? '';
+    return { held: one, foldedHash, isSame: foldedHash === one.stateHash };
   });
-  compareBefore(Number.MAX_SAFE_INTEGER);
   const doubts = (state.journalDoubts ?? []).map(({ what }) => what);
   return { compared, whole: { seq, stateHash: hashOfState(writeState(state)) }, doubts };
 };
@@ -90,7 +79,7 @@ export type FromFoldWorker =
 export const compareFoldElsewhere = async <H extends Held>(
   path: string,
   held: readonly H[],
-  onRecord: (seq: number) => void,
+  onProgress: (seq: number) => void,
   signal: AbortSignal,
 ): Promise<FoldOutcome<H>> => {
   signal.throwIfAborted();
@@ -98,7 +87,7 @@ export const compareFoldElsewhere = async <H extends Held>(
   const task: FoldTask = { path, held };
   const worker = new Worker(new URL('./fold-worker.ts', import.meta.url), { workerData: task });
   worker.on('message', (message: FromFoldWorker) => {
-    if (message.kind === 'progress') onRecord(message.seq);
+    if (message.kind === 'progress') onProgress(message.seq);
     else resolve(message.outcome);
   });
   worker.once('error', reject);

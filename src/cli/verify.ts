@@ -15,7 +15,6 @@ import { type CompareFold, foldAndCompare, type Folded, type Holder } from './ve
 
 /** Enough to see what sort of damage it is. */
 const FINDINGS_SHOWN_MAX = 20;
-const PROGRESS_EVERY_RECORDS = 10_000;
 
 const options = {
   root: rootOption,
@@ -61,7 +60,7 @@ const check = async (
   const isLarge = headSeq > splitAboveRecords;
   let isChecked = false;
   const onFolded = (seq: number): void => {
-    if (isChecked && seq % PROGRESS_EVERY_RECORDS === 0) showCount(progress, 'folding', seq, headSeq);
+    if (isChecked) showCount(progress, 'folding', seq, headSeq);
   };
   const compare: CompareFold = isLarge
     ? async (...task) => compareFoldElsewhere(...task, ended.signal)

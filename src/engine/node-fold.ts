@@ -6,6 +6,7 @@ import type { RecordType } from '../domain/model/records.ts';
 import { initialState, type NodeState } from '../domain/model/state.ts';
 import type { StateFold } from '../journal/types.ts';
 import { type FoldedColumns, fromJournalRecord, isReadable } from './codec.ts';
+import { settledIn } from './settled.ts';
 
 const CALL_COMPLETED: RecordType = 'call.completed';
 
@@ -23,6 +24,7 @@ export function nodeFoldTelling(ofUnknown: (record: FoldedColumns, before: NodeS
       if (sequenced === null) ofUnknown(record, state);
       else evolve(state, sequenced);
     },
+    settledIn,
     write: writeState,
     read: readState,
   };

@@ -28,11 +28,11 @@ export interface Folded {
   readonly records: number;
 }
 
-/** All records that are left in a range, in order, within the caller's transaction. */
-const eachRecord = (
+/** All records that are left in a range, in order and a page at a time, within the caller's transaction. */
+const eachPage = (
   db: Db,
   { fromSeq = 1, toSeq, reading = 'unchecked' }: FoldRange,
-  each: (record: JournalRecord) => void,
+  each: (records: readonly JournalRecord[]) => void,
 ): Folded => {
   const { columns, decode } = createRecordRows(createNameReader(db), reading);
   const page = db
@@ -46,7 +46,7 @@ const eachRecord = (
   let records = 0;
   for (let after = fromSeq - 1; ; ) {
     const rows = page.all(after, last, last - after);
-    for (const row of rows) each(decode(row));
+    each(rows.map(decode));
     records += rows.length;
     const read = rows.at(-1);
     if (read === undefined || rows.length < pageRecords) return { seq: last, records };
@@ -70,7 +70,49 @@ const atOneMoment = <T>(path: string, work: (db: Db) => T): T => {
  * when SQLite can't read the file; whatever `each` throws comes through.
  */
 export const foldRecords = (path: string, range: FoldRange, each: (record: JournalRecord) => void): Folded =>
-  atOneMoment(path, (db) => eachRecord(db, range, each));
+  atOneMoment(path, (db) => eachPage(db, range, (records) => records.forEach(each)));
+
+/** Those of a page that are folded; where each is looked at as it is read, all of them. */
+const unsettled = <State>(
+  fold: StateFold<State>,
+  records: readonly JournalRecord[],
+  reading: Reading,
+): readonly JournalRecord[] => {
+  if (reading === 'checked') return records;
+  const settled = fold.settledIn(records);
+  return records.filter(({ seq }) => !settled.has(seq));
+};
+
+/** Who looks at a state that is folded from record 1 on, and where. */
+export interface FoldLooks<State> {
+  /** Shown after these, in order, whether or not there are records up to there. */
+  readonly stops: readonly number[];
+  readonly atStop: (state: State, seq: number) => void;
+  /** Told now and then which record was folded. */
+  readonly onProgress: (seq: number) => void;
+}
+
+/** Folds all that there is, from record 1 on whatever snapshots say. Throws what the fold throws. */
+export const foldAll = <State>(
+  path: string,
+  fold: StateFold<State>,
+  { stops, atStop, onProgress }: FoldLooks<State>,
+): Pick<FoldedState<State>, 'state' | 'seq'> =>
+  atOneMoment(path, (db) => {
+    const state = fold.initial();
+    const evolve = (records: readonly JournalRecord[]): void => {
+      for (const record of unsettled(fold, records, 'unchecked')) fold.evolve(state, record);
+      const last = records.at(-1);
+      if (last !== undefined) onProgress(last.seq);
+    };
+    let fromSeq = 1;
+    for (const stop of stops) {
+      fromSeq = eachPage(db, { fromSeq, toSeq: stop }, evolve).seq + 1;
+      atStop(state, stop);
+    }
+    const { seq } = eachPage(db, { fromSeq }, evolve);
+    return { state, seq };
+  });
 
 export interface FoldedState<State> {
   readonly state: State;
@@ -97,7 +139,7 @@ export const foldState = <State>(
     const state = snapshot === null ? fold.initial() : fold.read(snapshot.state);
     const range = { fromSeq: (snapshot?.seq ?? 0) + 1, ...(toSeq === undefined ? {} : { toSeq }), reading };
     const bad: Finding[] = [];
-    const { seq } = eachRecord(db, range, (record) => {
+    const evolve = (record: JournalRecord): void => {
       try {
         if (record.body === NOT_AS_WRITTEN) throw new Error('it is not as it was written');
         fold.evolve(state, record);
@@ -105,6 +147,7 @@ export const foldState = <State>(
         if (bad.length < badMax)
           bad.push({ seq: record.seq, what: `it cannot be folded: ${errorOf(thrown).message}.` });
       }
-    });
+    };
+    const { seq } = eachPage(db, range, (records) => unsettled(fold, records, reading).forEach(evolve));
     return { state, seq, snapshotSeq: snapshot?.seq ?? 0, bad };
   });

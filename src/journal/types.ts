@@ -147,7 +147,7 @@ export interface KeptJournal extends Journal {
 
 /**
  * How a state is folded, for whoever folds it away from the daemon's own thread: a module exports one of these, and
- * is named by its URL. All four are pure.
+ * is named by its URL. All of it is pure.
  */
 export interface StateFold<State> {
   readonly evolverVersion: number;
@@ -157,6 +157,8 @@ export interface StateFold<State> {
    * over, so it must come before anything was changed.
    */
   readonly evolve: (state: State, record: JournalRecord) => void;
+  /** Seqs of records that change nothing any more once all of these, which follow one another, are folded. */
+  readonly settledIn: (records: readonly JournalRecord[]) => ReadonlySet<number>;
   readonly write: (state: State) => string;
   readonly read: (text: string) => State;
 }

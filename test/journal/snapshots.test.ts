@@ -171,6 +171,7 @@ test('what is folded for the past is kept, however large the state is, and then 
 
 const objectsFold = {
   initial: () => new Set<string>(),
+  settledIn: () => new Set<number>(),
   evolve: (state: Set<string>, { type, stream }: { readonly type: string; readonly stream: string }) => {
     if (type === 'begun') state.add(stream);
     if (type === 'ended') state.delete(stream);

@@ -13,6 +13,7 @@ export const sumFold: StateFold<Sums> = {
     state.last = seq;
     state.byType[type] = (state.byType[type] ?? 0) + 1;
   },
+  settledIn: () => new Set(),
   write: (state) => JSON.stringify(state),
   read: (text) => JSON.parse(text) as Sums,
 };

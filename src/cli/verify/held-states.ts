@@ -26,19 +26,19 @@ const liveStates = ({ seq, stateHash, decidedFromHash }: StateReply): Holder[] =
 export type CompareFold = (
   path: string,
   held: readonly Holder[],
-  onRecord: (seq: number) => void,
+  onProgress: (seq: number) => void,
 ) => Promise<FoldOutcome<Holder>>;
 
 const foldOnce = async (
   path: string,
   answer: Answer,
   compare: CompareFold,
-  onRecord: (seq: number) => void,
+  onProgress: (seq: number) => void,
 ): Promise<Folded> => {
   const snapshots = snapshotsOf(path).map((held): Holder => ({ ...held, who: 'snapshot' }));
   const { state } = answer;
   const live = state === null ? [] : liveStates(state);
-  return { ...(await compare(path, [...snapshots, ...live], onRecord)), noDaemon: answer.why };
+  return { ...(await compare(path, [...snapshots, ...live], onProgress)), noDaemon: answer.why };
 };
 
 /**
@@ -50,10 +50,10 @@ export const foldAndCompare = async (
   rootDir: string,
   path: string,
   compare: CompareFold,
-  onRecord: (seq: number) => void,
+  onProgress: (seq: number) => void,
 ): Promise<Folded> => {
   const socketPath = await socketOfRoot(values, path);
-  const once = async (): Promise<Folded> => foldOnce(path, await askDaemon(socketPath, rootDir), compare, onRecord);
+  const once = async (): Promise<Folded> => foldOnce(path, await askDaemon(socketPath, rootDir), compare, onProgress);
   const folded = await once();
   return folded.compared.every(({ isSame }) => isSame) ? folded : once();
 };
