@@ -10,6 +10,7 @@
 import { setImmediate as otherTurns } from 'node:timers/promises';
 import type { Mark, MarkRule } from '../../journal/marks.ts';
 import type { Window } from '../../journal/search-windows.ts';
+import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { seqsOf } from '../time-argument.ts';
 import { COMPLETED, type Entry, isTold, knownAs, RECEIVED } from './entries.ts';
@@ -23,7 +24,7 @@ import { pastFromItsEnd } from './reverse.ts';
 const WINDOW_MAX = 65_536;
 /** Of indexes alone more is looked at before others have their turn: some 50 ms. */
 const INDEX_WINDOW_MAX = 4 * WINDOW_MAX;
-/** Of no more streams than that all is looked at once: the first row would hardly come sooner. */
+/** Of no more streams than that it is looked up where the first row is. */
 const FEW_STREAMS = 50;
 /** Looked at first: where much is found in so few, nothing is gained by looking on. */
 const PROBED_RECORDS = 8_192;
@@ -162,7 +163,7 @@ async function* soughtThings(options: MarkedOptions, order: Order): AsyncGenerat
   const rules = thingsRules(selection);
   let [looked, count] = [0, 0];
   const whole: Window = { fromSeq, toSeq };
-  const windows = streams.size > FEW_STREAMS ? windowsOf(whole, order, INDEX_WINDOW_MAX) : [whole];
+  const windows = windowsFor(reader, streams, whole, order);
   for (const window of windows) {
     const found = foundIn(options, window, streams, naming, rules);
     looked += window.toSeq - window.fromSeq + 1;
@@ -179,6 +180,24 @@ async function* soughtThings(options: MarkedOptions, order: Order): AsyncGenerat
   for (const [first, last] of reader.prunedRanges(fromSeq, toSeq))
     yield { kind: 'pruned', fromSeq: first, toSeq: last };
 }
+
+/**
+ * Windows from one on that reaches to the first row, where that is near the end that is shown first. Where it is far away, and
+ * few streams are chosen, all is looked at once: each window more has its price.
+ */
+const windowsFor = (
+  reader: JournalReader,
+  streams: ReadonlySet<string>,
+  whole: Window,
+  order: Order,
+): Iterable<Window> => {
+  if (streams.size > FEW_STREAMS) return windowsOf(whole, order, INDEX_WINDOW_MAX);
+  const { fromSeq, toSeq } = whole;
+  const [firsts, lasts] = [[...streams].map(reader.firstSeqOfStream), [...streams].map(reader.lastSeqOfStream)];
+  const reach = 1 + (order.isReversed ? toSeq - Math.max(...lasts) : Math.min(...firsts) - fromSeq);
+  if (reach > INDEX_WINDOW_MAX) return [whole];
+  return windowsOf(whole, { ...order, windowMin: Math.max(order.windowMin, reach) }, INDEX_WINDOW_MAX);
+};
 
 /** Of what began in a window. Calls that go on behind it are looked at one by one, so that nothing later adds to these. */
 const foundIn = (
