@@ -35,6 +35,7 @@ const narrowFilters = ({ containerId, pod, middleTime, middleAgo }: Known): read
   ['--namespace', 'kube-system'],
   ['--label', 'app=nobody'],
   ['--image', 'postgres'],
+  ['--image', 'registry.shop.example/postgres:1.2'],
   ['--uid', '1001'],
   ['--executable', 'crictl'],
   ['--executable', '/usr/bin/nobody'],
