@@ -318,6 +318,7 @@ export const selectManifests = (index: Index, wanted: Platform): readonly Descri
     { fit: 0, manifest: null },
   );
   if (best.manifest !== null) return [best.manifest];
+  if (index.manifests.length === 0) throw invalid('its index names no manifest');
   const unlabelled = index.manifests.filter(({ platform }) => platform === null);
   if (unlabelled.length > 0) return unlabelled.slice(0, UNLABELLED_MAX);
   const offered = index.manifests.flatMap(({ platform }) =>

@@ -266,6 +266,23 @@ describe('registries that are wrong', { timeout: 60_000 }, () => {
     await wrongly(t, lie, /Could not get config .* sent content with digest/);
   });
 
+  it('about the size of the config, as containerd refuses it, but for one that is not said', async (t) => {
+    const server = await serving(t);
+    const saying = (size: number): Buffer => {
+      const manifest = JSON.parse(image.manifest.toString()) as { config: object };
+      return Buffer.from(JSON.stringify({ ...manifest, config: { ...manifest.config, size } }));
+    };
+    const store = await startStore(t);
+    for (const size of [0, 1]) {
+      const manifest = saying(size);
+      server.serve('app', `of-${size}`, { ...image, manifest, digest: sha256(manifest) });
+    }
+    await checkWhole(store, server, `${server.host}/app:of-0`);
+    const { reason, message } = await store.failedPull(`${server.host}/app:of-1`);
+    assert.equal(reason, 'ImageInvalid');
+    assert.match(message, new RegExp(`its config has ${image.config.length} bytes and its manifest says 1`));
+  });
+
   it('about where to go, again and again', async (t) => {
     let redirects = 0;
     const again: Interceptor = ({ path }, response) => {
