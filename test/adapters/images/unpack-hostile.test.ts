@@ -230,6 +230,27 @@ describe('C17: hostile layers', { timeout: 60_000 }, () => {
     }
   });
 
+  it('names attributes that no such file can have, with the file', async () => {
+    const defaultAcl = Buffer.from('0200000001000600ffffffff04000400ffffffff20000400ffffffff', 'hex');
+    const [long, acl] = [`user.${'n'.repeat(300)}`, 'system.posix_acl_default'];
+    const odd: readonly (readonly [name: string, value: Buffer | string, shown: RegExp])[] = [
+      [
+        'security.capability',
+        'x',
+        /"f" has an extended attribute \(security\.capability, 1 bytes\) that .* \(EINVAL\)/,
+      ],
+      [long, 'x', /"f" has an extended attribute \(user\.n{95}, 1 bytes\) that .* \(ERANGE\)/],
+      ['user.a', Buffer.alloc(70_000), /"f" has an extended attribute \(user\.a, 70000 bytes\) that .* \(E2BIG\)/],
+      [acl, defaultAcl, /"f" has an extended attribute \(system\.posix_acl_default, 28 bytes\) that .* \(EACCES\)/],
+    ];
+    for (const [name, value, shown] of odd) {
+      const failure = await failureOf(workshop.unpack(tar([{ path: 'f', pax: { [`SCHILY.xattr.${name}`]: value } }])));
+      assert.equal(failure.reason, 'ImageInvalid');
+      assert.match(failure.message, shown);
+    }
+    await workshop.unpack(tar([{ path: 'd', flag: '5', pax: { [`SCHILY.xattr.${acl}`]: defaultAcl } }]));
+  });
+
   it('stops at what a small blob unpacks to', async () => {
     const bomb = Buffer.concat([tar([{ path: 'f' }]), Buffer.alloc(100 * 1024 * 1024)]);
     const own = await startWorkshop(owner, { layerBytesMax: 1_000_000, layerEntriesMax: 10 });
