@@ -50,7 +50,8 @@ describe('registries that fail for a while', { timeout: 60_000 }, () => {
       return true;
     });
     const startedMs = performance.now();
-    assert.match((await store.failedPull(`${server.host}/app:v1`)).message, /answered 429/);
+    const { message } = await store.failedPull(`${server.host}/app:v1`);
+    assert.match(message, /answered 429 Too Many Requests, and asks to be left alone for 3600 s/);
     assert.ok(performance.now() - startedMs < 5000, 'nobody waits an hour');
   });
 
@@ -252,6 +253,10 @@ describe('registries that are wrong', { timeout: 60_000 }, () => {
         response.writeHead(200, { 'content-type': image.manifestType, ...headers }).end(body);
         return true;
       };
+    const page: Interceptor = ({ path }, response) =>
+      path.includes('manifests') &&
+      Boolean(response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end('<html>sign in</html>'));
+    await wrongly(t, page, /its manifest is not JSON but said to be "text\/html"/);
     await wrongly(t, forManifest('{}'), /not clearly an index or a manifest/);
     // Its digest is known from HEAD.
     await wrongly(t, forManifest('{}'), /sent content with digest/, true);
