@@ -69,6 +69,9 @@ const OPAQUE_MARKER = '.wh..wh..opq';
 const AUFS_PREFIX = '.wh..wh.';
 /** -1 as an unsigned number means "leave it" to chown(2). */
 const ID_MAX = 0xffff_fffe;
+/** What mknod(2) takes: of greater numbers the rest is dropped, so that another device would be made, or a whiteout. */
+const MAJOR_MAX = 0xfff;
+const MINOR_MAX = 0xf_ffff;
 const PERMISSIONS = 0o777;
 const DISK_BLOCK_BYTES = 4096;
 const SPACE_CHECK_BYTES = 32 * 1024 * 1024;
@@ -285,6 +288,10 @@ const createMakers = (form: ExtractLimits['form'], tree: Tree, { count }: Tally)
   };
 
   const makeNode = (path: string, entry: TarEntry, nodeType: number): void => {
+    if (entry.major > MAJOR_MAX || entry.minor > MINOR_MAX)
+      throw invalidArchive(
+        `the device ${shownPath(path)} has a number (${entry.major}:${entry.minor}) that none can have`,
+      );
     const device = nodeType === NodeType.fifo ? 0 : deviceNumber(entry.major, entry.minor);
     makeExclusively(path, () => makeNodeNow(callPath(path), nodeType | (entry.mode & PERMISSIONS), device));
     lchownSync(fsPath(path), entry.uid, entry.gid);
