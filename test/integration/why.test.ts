@@ -106,7 +106,7 @@ describe('why', () => {
     assert.match(forbidden ?? '', /answered 403 Forbidden\.$/);
     assert.match(
       busy ?? '',
-      /the registry failed: Could not get 127\.0\.0\.1:5001\/busy:1: .*answered 429 Too Many Requests\.$/,
+      /the registry failed: Could not get 127\.0\.0\.1:5001\/busy:1: .*answered 429 Too Many Requests, and asks to be left alone for 3600 s\.$/,
     );
   });
 

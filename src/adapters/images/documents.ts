@@ -203,13 +203,14 @@ const configSchema = z.object({
   ),
 });
 
-const parseJson = (bytes: Buffer, what: string): object => {
+/** `claimed`: its media type, as somebody calls it, or "". */
+const parseJson = (bytes: Buffer, what: string, claimed = ''): object => {
   if (bytes.length > DOCUMENT_BYTES_MAX) throw invalid(`its ${what} is larger than ${DOCUMENT_BYTES_MAX} bytes`);
   let value: unknown;
   try {
     value = JSON.parse(bytes.toString('utf8'));
   } catch {
-    throw invalid(`its ${what} is not JSON`);
+    throw invalid(`its ${what} is not JSON${claimed === '' ? '' : ` but said to be ${shown(claimed)}`}`);
   }
   if (!isObject(value)) throw invalid(`its ${what} is not a JSON object`);
   return value;
@@ -234,7 +235,7 @@ const refuseSchema1 = (document: object, claimedType: string): void => {
  * Throws FailureError ImageInvalid for anything else, and for documents of more than one meaning.
  */
 export const parseDocument = (bytes: Buffer, claimedType: string): Index | Manifest => {
-  const document = parseJson(bytes, 'manifest');
+  const document = parseJson(bytes, 'manifest', claimedType);
   refuseSchema1(document, claimedType);
   const { mediaType: ownType } = read(mediaTypeSchema, document);
   const hasManifests = Object.hasOwn(document, 'manifests');
@@ -318,6 +319,7 @@ export const selectManifests = (index: Index, wanted: Platform): readonly Descri
     { fit: 0, manifest: null },
   );
   if (best.manifest !== null) return [best.manifest];
+  if (index.manifests.length === 0) throw invalid('its index names no manifest');
   const unlabelled = index.manifests.filter(({ platform }) => platform === null);
   if (unlabelled.length > 0) return unlabelled.slice(0, UNLABELLED_MAX);
   const offered = index.manifests.flatMap(({ platform }) =>

@@ -132,6 +132,7 @@ describe('image documents', () => {
     assert.equal(digestFor(entries, { os: 'linux', architecture: 'arm64' }), dockerImage.digest);
     assert.equal(digestFor(entries.slice(0, 2), amd64), dockerImage.digest);
     const failure = failed(() => selectManifests(parsed(entries), { os: 'linux', architecture: 'riscv64' }));
+    assert.match(failed(() => selectManifests(parsed([]), amd64)).message, /its index names no manifest/);
     assert.match(failure.message, /not made for linux\/riscv64, only for windows\/amd64, linux\/amd64, linux\/arm64/);
   });
 

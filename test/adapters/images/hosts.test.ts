@@ -90,6 +90,31 @@ describe('registry hosts', () => {
     assert.equal(server?.host, 'upstream.example');
   });
 
+  it('asks a server once that is named as a host and right after that as the server, as the host is to be asked', async (t) => {
+    const host = (capabilities: string, more = '') =>
+      `[host."https://r.example"]\ncapabilities = ${capabilities}\n${more}`;
+    const both = '["pull", "resolve"]';
+    const [server, skip] = ['server = "https://r.example"\n', 'skip_verify = true\n'];
+    const asked: Record<string, [text: string, isStrict: readonly boolean[]]> = {
+      'as the server': [server + host(both), [true]],
+      'as the registry itself': [host(both), [true]],
+      'with words of its own': [server + host(both, skip), [false]],
+      'with the same words': [server + skip + host(both, skip), [false]],
+      'with other words': [server + skip + host(both), [true, false]],
+      'not for tags': [server + host('["pull"]', skip), [false, true]],
+      'before another': [`${server + host(both)}[host."https://mirror.example"]`, [true, true, true]],
+    };
+    for (const [what, [text, isStrict]] of Object.entries(asked)) {
+      const directory = await configured(t, { 'r.example/hosts.toml': text });
+      const endpoints = await findEndpoints([directory], 'r.example');
+      assert.deepEqual(
+        endpoints.map(({ tls }) => !tls.skipVerify),
+        isStrict,
+        what,
+      );
+    }
+  });
+
   it('goes on to the registry itself when no server is named', async (t) => {
     const directory = await configured(t, { 'docker.io/hosts.toml': '[host."https://mirror.example"]' });
     const endpoints = await findEndpoints([directory], 'docker.io');

@@ -50,7 +50,8 @@ describe('registries that fail for a while', { timeout: 60_000 }, () => {
       return true;
     });
     const startedMs = performance.now();
-    assert.match((await store.failedPull(`${server.host}/app:v1`)).message, /answered 429/);
+    const { message } = await store.failedPull(`${server.host}/app:v1`);
+    assert.match(message, /answered 429 Too Many Requests, and asks to be left alone for 3600 s/);
     assert.ok(performance.now() - startedMs < 5000, 'nobody waits an hour');
   });
 
@@ -252,6 +253,10 @@ describe('registries that are wrong', { timeout: 60_000 }, () => {
         response.writeHead(200, { 'content-type': image.manifestType, ...headers }).end(body);
         return true;
       };
+    const page: Interceptor = ({ path }, response) =>
+      path.includes('manifests') &&
+      Boolean(response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end('<html>sign in</html>'));
+    await wrongly(t, page, /its manifest is not JSON but said to be "text\/html"/);
     await wrongly(t, forManifest('{}'), /not clearly an index or a manifest/);
     // Its digest is known from HEAD.
     await wrongly(t, forManifest('{}'), /sent content with digest/, true);
@@ -264,6 +269,23 @@ describe('registries that are wrong', { timeout: 60_000 }, () => {
     const other = JSON.stringify({ ...said, config: { Entrypoint: ['/of/somebody/else'] } });
     const lie: Interceptor = ({ path }, response) => path.endsWith(asked) && Boolean(response.end(other));
     await wrongly(t, lie, /Could not get config .* sent content with digest/);
+  });
+
+  it('about the size of the config, as containerd refuses it, but for one that is not said', async (t) => {
+    const server = await serving(t);
+    const saying = (size: number): Buffer => {
+      const manifest = JSON.parse(image.manifest.toString()) as { config: object };
+      return Buffer.from(JSON.stringify({ ...manifest, config: { ...manifest.config, size } }));
+    };
+    const store = await startStore(t);
+    for (const size of [0, 1]) {
+      const manifest = saying(size);
+      server.serve('app', `of-${size}`, { ...image, manifest, digest: sha256(manifest) });
+    }
+    await checkWhole(store, server, `${server.host}/app:of-0`);
+    const { reason, message } = await store.failedPull(`${server.host}/app:of-1`);
+    assert.equal(reason, 'ImageInvalid');
+    assert.match(message, new RegExp(`its config has ${image.config.length} bytes and its manifest says 1`));
   });
 
   it('about where to go, again and again', async (t) => {

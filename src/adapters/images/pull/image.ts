@@ -66,6 +66,9 @@ const readDocument = async (
 
 const readConfig = async (descriptor: Descriptor, source: ImageSource, blobs: BlobStore): Promise<ConfigDocument> => {
   const bytes = (await storedDocument(descriptor.digest, blobs)) ?? (await source.fetchConfig(descriptor));
+  // Manifests that say nothing of its size are taken, as containerd takes them.
+  if (![0, bytes.length].includes(descriptor.sizeBytes))
+    throw invalid(`its config has ${bytes.length} bytes and its manifest says ${descriptor.sizeBytes}`);
   const config = parseConfig(bytes);
   await blobs.put(bytes);
   return config;

@@ -6,7 +6,7 @@
 import * as z from 'zod/mini';
 import { readAs } from '../../../platform/foreign-json.ts';
 import { retryAfterMsIn } from '../../../platform/rpc/retry.ts';
-import { isRetryable, statusText } from './failures.ts';
+import { isRetryable, statusText, waitText } from './failures.ts';
 import { isLoopback, type TlsMaterial } from './hosts.ts';
 import { type HttpClient, type HttpResponse, readWhole, refuseLocal, RequestError, shownUrl } from './http.ts';
 import type { Identity } from './credentials.ts';
@@ -74,12 +74,10 @@ const tokenOf = (body: Buffer, realm: URL): string => {
 
 const checkTokenStatus = (response: HttpResponse, realm: URL): void => {
   if (response.status === 200) return;
-  const what = `the token server ${shownUrl(realm)} answered ${statusText(response.status)}`;
+  const retryAfterMs = retryAfterMsIn(response.header('retry-after'));
+  const what = `the token server ${shownUrl(realm)} answered ${statusText(response.status)}${waitText(retryAfterMs)}`;
   if (response.status === 401 || response.status === 403) throw denied(what);
-  throw new RequestError('RegistryFailed', what, {
-    retryable: isRetryable(response.status),
-    retryAfterMs: retryAfterMsIn(response.header('retry-after')),
-  });
+  throw new RequestError('RegistryFailed', what, { retryable: isRetryable(response.status), retryAfterMs });
 };
 
 export interface Authenticator {

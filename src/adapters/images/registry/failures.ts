@@ -50,16 +50,19 @@ export const isRetryable = (status: number): boolean => status === 429 || status
 /** "429 Too Many Requests" */
 export const statusText = (status: number): string => [status, STATUS_CODES[status] ?? []].flat().join(' ');
 
+/** How long a server asks to be left alone, for messages. */
+export const waitText = (retryAfterMs: number): string =>
+  retryAfterMs === 0 ? '' : `, and asks to be left alone for ${Math.ceil(retryAfterMs / 1000)} s`;
+
 /** A response with a status that is no success, read and discarded. */
 export const failureOf = async (response: HttpResponse, url: URL): Promise<RequestError> => {
   const { status } = response;
-  const what = `${shownUrl(url)} answered ${statusText(status)}${await explanationOf(response, url)}`;
+  const retryAfterMs = retryAfterMsIn(response.header('retry-after'));
+  const explanation = await explanationOf(response, url);
+  const what = `${shownUrl(url)} answered ${statusText(status)}${explanation}${waitText(retryAfterMs)}`;
   if (status === 401 || status === 403) return new RequestError('RegistryDenied', what, { retryable: false });
   if (status === 404) return new RequestError('ImageUnknownToRegistry', what, { retryable: false });
-  return new RequestError('RegistryFailed', what, {
-    retryable: isRetryable(status),
-    retryAfterMs: retryAfterMsIn(response.header('retry-after')),
-  });
+  return new RequestError('RegistryFailed', what, { retryable: isRetryable(status), retryAfterMs });
 };
 
 /** Content that is not what its digest says. */

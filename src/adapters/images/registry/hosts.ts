@@ -168,11 +168,26 @@ const readUpstream = async (file: ConfigFile, words: ServerWords, registryHost: 
   return { ...plain, headers, dialTimeoutMs: dialTimeoutMs || DIAL_TIMEOUT_MS };
 };
 
+/** What is said of how a server is asked, in a form that can be compared. */
+const wordsOf = ({ headers, tls }: Pick<Endpoint, 'headers' | 'tls'>): string => JSON.stringify([headers, tls]);
+const noWords = wordsOf({ headers: {}, tls: noTls });
+
+/**
+ * Many files name one server as the registry and as its only host: asked twice, it would fail twice, and the second time without the
+ * certificates that only the host's part names.
+ */
+const isRepeated = (last: Endpoint, mirror: Endpoint | undefined): boolean =>
+  mirror?.base === last.base &&
+  mirror.capabilities.has('pull') &&
+  mirror.capabilities.has('resolve') &&
+  [noWords, wordsOf(mirror)].includes(wordsOf(last));
+
 const readHostsFile = async (file: ConfigFile, text: string, registryHost: string): Promise<readonly Endpoint[]> => {
   const { hosts, server, own } = await readWords(file.path, ({ parseHostsFile }) => parseHostsFile(text));
   const mirrors = await Promise.all(hosts.map((host) => readEndpoint(file, host, registryHost)));
-  const last = server ? readEndpoint(file, [server, own], registryHost) : readUpstream(file, own, registryHost);
-  return [...mirrors, await last];
+  const last = await (server ? readEndpoint(file, [server, own], registryHost) : readUpstream(file, own, registryHost));
+  // Only where nobody is between: what the last one says of an image counts.
+  return isRepeated(last, mirrors.at(-1)) ? mirrors : [...mirrors, last];
 };
 
 /** Docker's form: *.crt are authorities, *.cert with *.key client certificates. As containerd has it, a *.cert without *.key is both. */

@@ -38,6 +38,7 @@ import {
   shownPath,
   statOf,
 } from './paths.ts';
+import { ELSEWHERE_XATTRS, isOpaqueMark, mayCarry, refusedXattr, XATTR_FAULTS } from './xattrs.ts';
 
 export interface ExtractLimits {
   readonly form: ArchiveForm;
@@ -66,33 +67,16 @@ const WHITEOUT_PREFIX = '.wh.';
 const OPAQUE_MARKER = '.wh..wh..opq';
 /** AUFS' own files, of no meaning to others. */
 const AUFS_PREFIX = '.wh..wh.';
-/** As overlayfs itself has it, in a container's writable layer. */
-const isOpaqueMark = (name: string, value: Uint8Array): boolean =>
-  name === 'trusted.overlay.opaque' && value[0] === 'y'.charCodeAt(0);
-
-const tooLargeXattr = (path: string, name: string, { length }: Uint8Array): FailureError =>
-  new FailureError(
-    'ImageInvalid',
-    `${shownPath(path)} has an extended attribute (${name}, ${length} bytes) that the file system of images cannot hold.`,
-  );
-
 /** -1 as an unsigned number means "leave it" to chown(2). */
 const ID_MAX = 0xffff_fffe;
+/** What mknod(2) takes: of greater numbers the rest is dropped, so that another device would be made, or a whiteout. */
+const MAJOR_MAX = 0xfff;
+const MINOR_MAX = 0xf_ffff;
 const PERMISSIONS = 0o777;
 const DISK_BLOCK_BYTES = 4096;
 const SPACE_CHECK_BYTES = 32 * 1024 * 1024;
 const SPACE_CHECK_ENTRIES = 4096;
 const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
-
-/** With these, overlayfs would look for what a directory or file holds at another place: it is not in the archive. */
-const ELSEWHERE_XATTRS: readonly string[] = ['trusted.overlay.redirect', 'trusted.overlay.metacopy'];
-
-/** Attributes an archive may set. trusted.* and security.selinux steer the host; overlayfs reads some of user.* too. */
-const mayCarry = (name: string): boolean =>
-  (name.startsWith('user.') && !name.startsWith('user.overlay.')) ||
-  name === 'security.capability' ||
-  name === 'system.posix_acl_access' ||
-  name === 'system.posix_acl_default';
 
 /** What was made takes room, and the archive may not ask for more than its limits. */
 const createTally = (limits: ExtractLimits) => {
@@ -162,7 +146,9 @@ const createTree = (form: ExtractLimits['form'], { count, hasSpace }: Pick<Tally
         // Not every file system has every attribute, and only files and directories have user.* ones.
         const code = errorCodeOf(error);
         // ext4 says of attributes that do not fit beside each other what it says of a full disk.
-        if (code === 'ENOSPC' && hasSpace()) throw tooLargeXattr(path, name, value);
+        if (code === 'ENOSPC' && hasSpace())
+          throw refusedXattr(path, name, value, 'the file system of images cannot hold');
+        if (XATTR_FAULTS.includes(code)) throw refusedXattr(path, name, value, `no such file can have (${code})`);
         if (code !== 'ENOTSUP' && !(code === 'EPERM' && name.startsWith('user.'))) throw error;
       }
     }
@@ -302,6 +288,10 @@ const createMakers = (form: ExtractLimits['form'], tree: Tree, { count }: Tally)
   };
 
   const makeNode = (path: string, entry: TarEntry, nodeType: number): void => {
+    if (entry.major > MAJOR_MAX || entry.minor > MINOR_MAX)
+      throw invalidArchive(
+        `the device ${shownPath(path)} has a number (${entry.major}:${entry.minor}) that none can have`,
+      );
     const device = nodeType === NodeType.fifo ? 0 : deviceNumber(entry.major, entry.minor);
     makeExclusively(path, () => makeNodeNow(callPath(path), nodeType | (entry.mode & PERMISSIONS), device));
     lchownSync(fsPath(path), entry.uid, entry.gid);
