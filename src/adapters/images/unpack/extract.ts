@@ -288,11 +288,12 @@ const createMakers = (form: ExtractLimits['form'], tree: Tree, { count }: Tally)
   };
 
   const makeNode = (path: string, entry: TarEntry, nodeType: number): void => {
-    if (entry.major > MAJOR_MAX || entry.minor > MINOR_MAX)
+    const isDevice = nodeType !== NodeType.fifo;
+    if (isDevice && (entry.major > MAJOR_MAX || entry.minor > MINOR_MAX))
       throw invalidArchive(
         `the device ${shownPath(path)} has a number (${entry.major}:${entry.minor}) that none can have`,
       );
-    const device = nodeType === NodeType.fifo ? 0 : deviceNumber(entry.major, entry.minor);
+    const device = isDevice ? deviceNumber(entry.major, entry.minor) : 0;
     makeExclusively(path, () => makeNodeNow(callPath(path), nodeType | (entry.mode & PERMISSIONS), device));
     lchownSync(fsPath(path), entry.uid, entry.gid);
     chmodSync(fsPath(path), entry.mode);
