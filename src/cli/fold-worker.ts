@@ -1,17 +1,14 @@
 /** The thread that folds a large journal while others verify it; started by fold.ts, ends with its answer. */
 import { parentPort, workerData } from 'node:worker_threads';
+import { tellEvery } from '../journal/tell-progress.ts';
 import { compareFold, type FoldTask, type FromFoldWorker } from './fold.ts';
 
-/** Records between two words about how far it is: each is a message to another thread. */
+/** Records between two words about how far it is. */
 const TELL_EVERY_RECORDS = 20_000;
 
 const post = (message: FromFoldWorker): void => parentPort?.postMessage(message);
 
 const { path, held } = workerData as FoldTask;
-let told = 0;
-const outcome = compareFold(path, held, (seq) => {
-  if (seq - told < TELL_EVERY_RECORDS) return;
-  told = seq;
-  post({ kind: 'progress', seq });
-});
+const tell = tellEvery(TELL_EVERY_RECORDS, (seq) => post({ kind: 'progress', seq }));
+const outcome = compareFold(path, held, tell);
 post({ kind: 'folded', outcome });

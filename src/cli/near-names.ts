@@ -2,14 +2,12 @@
  * What a journal knows that is called nearly as somebody asked: people name a Deployment in place of its pod, or an image
  * without its registry or tag. Only for the sentence that says that nothing is called so; chooses nothing itself.
  */
-import { sandboxStream, containerStream, imageStream } from '../domain/model/records.ts';
 import type { BodyTests } from '../journal/marks.ts';
 import type { JournalReader } from '../journal/reader.ts';
-import type { MakingQuery } from '../journal/search.ts';
 import type { JournalRecord } from '../journal/types.ts';
 import { someOf } from './format.ts';
 import { knownAs } from './history/entries.ts';
-import { commonPart } from './history/makings.ts';
+import { commonPart, MAKINGS_OF } from './history/makings.ts';
 import { podNameOf } from './history/names.ts';
 import { nobodyIs, type Thing, type ThingFilter, type ThingName } from './things.ts';
 
@@ -20,17 +18,7 @@ const SHOWN_MAX = 3;
 /** Of a letter or two nearly everything holds it. */
 const CHARS_MIN = 3;
 
-const WORDS = {
-  pod: 'Pods with that in their names:',
-  container: 'Containers with that in their names:',
-  image: 'Images with that in their names:',
-} as const satisfies Record<Kind, string>;
-
-const MAKING = {
-  pod: { streamsBeginning: sandboxStream(''), type: 'sandbox.requested', only: 'first' },
-  container: { streamsBeginning: containerStream(''), type: 'container.requested', only: 'first' },
-  image: { streamsBeginning: imageStream(''), type: 'image.pulled', only: 'all' },
-} as const satisfies Record<Kind, Omit<MakingQuery, 'allOf'>>;
+const MANY = { pod: 'Pods', container: 'Containers', image: 'Images' } as const satisfies Record<Kind, string>;
 
 /** In the body at all, which is looked for in a fifth of the time, and then in the name. */
 const testsFor = (kind: Kind, text: string): BodyTests => [
@@ -41,7 +29,10 @@ const testsFor = (kind: Kind, text: string): BodyTests => [
 /** How people name what the record tells of. */
 const namesIn = (record: JournalRecord): readonly string[] => {
   const pod = knownAs('sandbox.requested', record)?.event.body.config.metadata;
-  if (pod !== undefined) return [`${podNameOf(pod).namespace}/${podNameOf(pod).name}`];
+  if (pod !== undefined) {
+    const { namespace, name } = podNameOf(pod);
+    return [`${namespace}/${name}`];
+  }
   const container = knownAs('container.requested', record)?.event.body.config.metadata;
   if (container !== undefined) return [container.name ?? ''];
   return knownAs('image.pulled', record)?.event.body.image.repoTags ?? [];
@@ -57,7 +48,7 @@ const holds = (name: string, part: string): boolean => name.toLowerCase().includ
 const nearNames = (reader: Source, kind: Kind, text: string, toSeq: number): readonly string[] => {
   const part = lastPart(kind, text);
   if (part.length < CHARS_MIN) return [];
-  const made = reader.makings({ ...MAKING[kind], allOf: testsFor(kind, part) }, toSeq);
+  const made = reader.makings({ ...MAKINGS_OF[kind], allOf: testsFor(kind, part) }, toSeq);
   const names = [...new Set(made.toReversed().flatMap(namesIn))].filter((name) => holds(name, part));
   // What is called just so lacks something else that was asked for.
   return names.some((name) => name === text || name.endsWith(`/${text}`)) ? [] : names;
@@ -71,7 +62,7 @@ export const nearNamed = (reader: Source, { kind, text }: ThingName, toSeq: numb
   const kinds = kind === null ? KINDS_MEANT : [kind];
   for (const one of kinds) {
     const names = nearNames(reader, one, text, toSeq);
-    if (names.length > 0) return ` ${WORDS[one]} ${someOf(names, SHOWN_MAX)}.`;
+    if (names.length > 0) return ` ${MANY[one]} with that in their names: ${someOf(names, SHOWN_MAX)}.`;
   }
   return '';
 };

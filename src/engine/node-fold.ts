@@ -2,13 +2,10 @@
 import { endCall } from '../domain/call/evolve.ts';
 import { EVOLVER_VERSION, evolve } from '../domain/turn/evolve.ts';
 import { readState, writeState } from '../domain/turn/snapshot.ts';
-import type { RecordType } from '../domain/model/records.ts';
 import { initialState, type NodeState } from '../domain/model/state.ts';
 import type { StateFold } from '../journal/types.ts';
 import { type FoldedColumns, fromJournalRecord, isReadable } from './codec.ts';
-import { settledIn } from './settled.ts';
-
-const CALL_COMPLETED: RecordType = 'call.completed';
+import { CALL_COMPLETED, settledIn } from './settled.ts';
 
 export const nodeFold: StateFold<NodeState> = nodeFoldTelling(() => undefined);
 

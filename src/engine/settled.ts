@@ -10,7 +10,7 @@ import { effectId, type EffectEnded, NODE_STREAM, type RecordType } from '../dom
 import { type FoldedColumns, isReadable } from './codec.ts';
 
 const CALL_RECEIVED: RecordType = 'call.received';
-const CALL_COMPLETED: RecordType = 'call.completed';
+export const CALL_COMPLETED: RecordType = 'call.completed';
 const EFFECTS_REQUESTED: RecordType = 'effects.requested';
 const EFFECT_ENDED: RecordType = 'effect.ended';
 const TURN_FAILED: RecordType = 'turn.failed';

@@ -3,7 +3,7 @@
  * it may run beside a writer. Must not stop at the first bad row: a person who looks for damage wants all of it.
  */
 import { type Db, isCorruption } from './connect.ts';
-import { chainHashHex, createTarget, encodedBytesMax, encodeRecord, HASH_BYTES, sha256Hex } from './encoding.ts';
+import { chainHashHex, createReusedTarget, encodedBytesMax, encodeRecord, HASH_BYTES, sha256Hex } from './encoding.ts';
 import { errorOf } from './errors.ts';
 import { isOwnType, JOURNAL_PRUNED, type Pruning, parsePruned, parseReadsClosed, READS_CLOSED } from './own-records.ts';
 import { isVersion } from './raw-record.ts';
@@ -119,12 +119,8 @@ const createPages = (db: Db) => {
 
 /** An encoder with one buffer for all rows. */
 const createHasher = (): ((record: JournalRecord) => string) => {
-  let target = createTarget(16 * 1024);
-  return (record) => {
-    const bytesMax = encodedBytesMax(record);
-    if (bytesMax > target.bytes.length) target = createTarget(2 * bytesMax);
-    return sha256Hex(target.bytes.subarray(0, encodeRecord(record, target, 0)));
-  };
+  const target = createReusedTarget();
+  return (record) => sha256Hex(target.first(encodeRecord(record, target.withRoomFor(encodedBytesMax(record)), 0)));
 };
 
 /** What else the caller wants of a stretch. */

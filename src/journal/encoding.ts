@@ -129,6 +129,26 @@ export const encodeHalved = (record: HalvedRecord, target: EncodingTarget, at: n
   return writeRest(target, record, timesAt + TIMES_BYTES);
 };
 
+/** Encodings are mostly no longer, and of each length there is one view to hand out. */
+const VIEWED_BYTES_MAX = 16 * 1024;
+
+/** A target that grows and is written over each time, with views of its first bytes, made once for each length. */
+export const createReusedTarget = () => {
+  let target = createTarget(VIEWED_BYTES_MAX);
+  let views: Buffer[] = [];
+  return {
+    withRoomFor: (bytes: number): EncodingTarget => {
+      if (bytes > target.bytes.length) {
+        target = createTarget(2 * bytes);
+        views = [];
+      }
+      return target;
+    },
+    first: (bytes: number): Buffer =>
+      bytes > VIEWED_BYTES_MAX ? target.bytes.subarray(0, bytes) : (views[bytes] ??= target.bytes.subarray(0, bytes)),
+  };
+};
+
 /** body_hash: SHA-256 over all columns but the hashes. */
 export const bodyHash = (record: JournalRecord): Buffer => {
   const target = createTarget(encodedBytesMax(record));

@@ -28,30 +28,31 @@ export interface Folded {
   readonly records: number;
 }
 
-/** All records that are left in a range, in order and a page at a time, within the caller's transaction. */
-const eachPage = (
-  db: Db,
-  { fromSeq = 1, toSeq, reading = 'unchecked' }: FoldRange,
-  each: (records: readonly JournalRecord[]) => void,
-): Folded => {
+/** Gives the records that are left in a range, in order and a page at a time, within the caller's transaction. */
+const createPages = (db: Db, reading: Reading = 'unchecked') => {
   const { columns, decode } = createRecordRows(createNameReader(db), reading);
   const page = db
     .prepare<[number, number, number], RawRow>(
       `SELECT ${columns} FROM records WHERE seq > ? AND seq <= ? AND at IS NOT NULL ORDER BY seq LIMIT min(?, ${pageRecords})`,
     )
     .raw();
-  // No further than is asked for, since what is behind that may be damaged.
   const newest = db.prepare<[number], number | null>('SELECT max(seq) FROM records WHERE seq <= ?').pluck();
-  const last = Math.max(fromSeq - 1, newest.get(toSeq ?? Number.MAX_SAFE_INTEGER) ?? 0);
-  let records = 0;
-  for (let after = fromSeq - 1; ; ) {
-    const rows = page.all(after, last, last - after);
-    each(rows.map(decode));
-    records += rows.length;
-    const read = rows.at(-1);
-    if (read === undefined || rows.length < pageRecords) return { seq: last, records };
-    after = read[0];
-  }
+  return (
+    { fromSeq = 1, toSeq }: Omit<FoldRange, 'reading'>,
+    each: (records: readonly JournalRecord[]) => void,
+  ): Folded => {
+    // No further than is asked for, since what is behind that may be damaged.
+    const last = Math.max(fromSeq - 1, newest.get(toSeq ?? Number.MAX_SAFE_INTEGER) ?? 0);
+    let records = 0;
+    for (let after = fromSeq - 1; ; ) {
+      const rows = page.all(after, last, last - after);
+      each(rows.map(decode));
+      records += rows.length;
+      const read = rows.at(-1);
+      if (read === undefined || rows.length < pageRecords) return { seq: last, records };
+      after = read[0];
+    }
+  };
 };
 
 const atOneMoment = <T>(path: string, work: (db: Db) => T): T => {
@@ -70,15 +71,10 @@ const atOneMoment = <T>(path: string, work: (db: Db) => T): T => {
  * when SQLite can't read the file; whatever `each` throws comes through.
  */
 export const foldRecords = (path: string, range: FoldRange, each: (record: JournalRecord) => void): Folded =>
-  atOneMoment(path, (db) => eachPage(db, range, (records) => records.forEach(each)));
+  atOneMoment(path, (db) => createPages(db, range.reading)(range, (records) => records.forEach(each)));
 
-/** Those of a page that are folded; where each is looked at as it is read, all of them. */
-const unsettled = <State>(
-  fold: StateFold<State>,
-  records: readonly JournalRecord[],
-  reading: Reading,
-): readonly JournalRecord[] => {
-  if (reading === 'checked') return records;
+/** Those of a page that leave something behind: only where nobody looks at each as it is read. */
+const unsettled = <State>(fold: StateFold<State>, records: readonly JournalRecord[]): readonly JournalRecord[] => {
   const settled = fold.settledIn(records);
   return records.filter(({ seq }) => !settled.has(seq));
 };
@@ -100,17 +96,18 @@ export const foldAll = <State>(
 ): Pick<FoldedState<State>, 'state' | 'seq'> =>
   atOneMoment(path, (db) => {
     const state = fold.initial();
+    const eachPage = createPages(db);
     const evolve = (records: readonly JournalRecord[]): void => {
-      for (const record of unsettled(fold, records, 'unchecked')) fold.evolve(state, record);
+      for (const record of unsettled(fold, records)) fold.evolve(state, record);
       const last = records.at(-1);
       if (last !== undefined) onProgress(last.seq);
     };
     let fromSeq = 1;
     for (const stop of stops) {
-      fromSeq = eachPage(db, { fromSeq, toSeq: stop }, evolve).seq + 1;
+      fromSeq = eachPage({ fromSeq, toSeq: stop }, evolve).seq + 1;
       atStop(state, stop);
     }
-    const { seq } = eachPage(db, { fromSeq }, evolve);
+    const { seq } = eachPage({ fromSeq }, evolve);
     return { state, seq };
   });
 
@@ -137,7 +134,7 @@ export const foldState = <State>(
   atOneMoment(path, (db) => {
     const snapshot = readNewestSnapshot(db, fold.evolverVersion, toSeq);
     const state = snapshot === null ? fold.initial() : fold.read(snapshot.state);
-    const range = { fromSeq: (snapshot?.seq ?? 0) + 1, ...(toSeq === undefined ? {} : { toSeq }), reading };
+    const range = { fromSeq: (snapshot?.seq ?? 0) + 1, ...(toSeq === undefined ? {} : { toSeq }) };
     const bad: Finding[] = [];
     const evolve = (record: JournalRecord): void => {
       try {
@@ -148,6 +145,8 @@ export const foldState = <State>(
           bad.push({ seq: record.seq, what: `it cannot be folded: ${errorOf(thrown).message}.` });
       }
     };
-    const { seq } = eachPage(db, range, (records) => unsettled(fold, records, reading).forEach(evolve));
+    const { seq } = createPages(db, reading)(range, (records) =>
+      (reading === 'checked' ? records : unsettled(fold, records)).forEach(evolve),
+    );
     return { state, seq, snapshotSeq: snapshot?.seq ?? 0, bad };
   });

@@ -3,14 +3,7 @@
  * each row that it makes a record of, and takes nothing for what was written that is not: that a body is JSON says little.
  */
 import { hash } from 'node:crypto';
-import {
-  createTarget,
-  encodedBytesMax,
-  type EncodedText,
-  encodeHalved,
-  encodeText,
-  type EncodingTarget,
-} from './encoding.ts';
+import { createReusedTarget, encodedBytesMax, type EncodedText, encodeHalved, encodeText } from './encoding.ts';
 import { type NameReader, remember } from './names.ts';
 import type { JournalRecord } from './types.ts';
 
@@ -54,26 +47,6 @@ export const isVersion = (v: unknown): boolean => typeof v === 'number' && v >= 
 const isReference = (seq: unknown): boolean => seq === null || (typeof seq === 'number' && seq > 0);
 const isText = (text: unknown): text is string => typeof text === 'string';
 
-/** Encodings are mostly no longer, and of each length there is one view to hand out. */
-const VIEWED_BYTES_MAX = 16 * 1024;
-
-/** What is written over each time: a view of its first bytes, made once for each length. */
-const createViewed = () => {
-  let target = createTarget(VIEWED_BYTES_MAX);
-  let views: Buffer[] = [];
-  return {
-    withRoomFor: (bytes: number): EncodingTarget => {
-      if (bytes > target.bytes.length) {
-        target = createTarget(2 * bytes);
-        views = [];
-      }
-      return target;
-    },
-    first: (bytes: number): Buffer =>
-      bytes > VIEWED_BYTES_MAX ? target.bytes.subarray(0, bytes) : (views[bytes] ??= target.bytes.subarray(0, bytes)),
-  };
-};
-
 /** Names as encodings have them, by their ids: they are on nearly every record. */
 const encodedNames = (nameOf: (id: number) => string | undefined): ((id: number) => EncodedText | undefined) => {
   const known = new Map<number, EncodedText>();
@@ -91,15 +64,14 @@ const encodedNames = (nameOf: (id: number) => string | undefined): ((id: number)
  */
 export const createRowEncoder = (nameOf: (id: number) => string | undefined): ((row: RawRow) => Buffer | null) => {
   const textOf = encodedNames(nameOf);
-  const viewed = createViewed();
+  const target = createReusedTarget();
   return ([seq, atHigh, atLow, monoHigh, monoLow, bootId, typeId, v, streamId, cause, call, body]) => {
     const [boot, type] = [textOf(bootId), textOf(typeId)];
-    const stream = typeof streamId === 'number' ? textOf(streamId) : streamId;
-    if (typeof streamId !== 'number' && !isText(streamId)) return null;
+    const stream = typeof streamId === 'number' ? textOf(streamId) : isText(streamId) ? streamId : undefined;
     if (boot === undefined || type === undefined || stream === undefined || !isText(body)) return null;
     if (!isVersion(v) || !isReference(cause) || !isReference(call)) return null;
     const record = { seq, atHigh, atLow, monoHigh, monoLow, boot, type, v, stream, cause, call, body };
-    return viewed.first(encodeHalved(record, viewed.withRoomFor(encodedBytesMax(record)), 0));
+    return target.first(encodeHalved(record, target.withRoomFor(encodedBytesMax(record)), 0));
   };
 };
 

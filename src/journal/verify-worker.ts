@@ -5,6 +5,7 @@ import { readCheckpoints } from './checkpoints.ts';
 import { connectReader, type Db } from './connect.ts';
 import { errorOf } from './errors.ts';
 import { checkSurroundings, snapshotSeqs } from './surroundings-check.ts';
+import { tellEvery } from './tell-progress.ts';
 import { createTreePart } from './tree-check.ts';
 import type { FromVerifyWorker, VerifyAnswer, VerifyTask } from './verify.ts';
 
@@ -14,19 +15,13 @@ const wantedSeqs = (db: Db, { keptSeqs, stretch }: Extract<VerifyTask, { kind: '
   return new Set([...checkpoints.map(({ seq }) => seq), ...snapshotSeqs(db), ...keptSeqs]);
 };
 
-/** Records between two words about how far it is: each is a message to another thread. */
+/** Records between two words about how far it is. */
 const tellEveryRecords = 5_000;
 
 const post = (message: FromVerifyWorker): void => parentPort?.postMessage(message);
 
-const tellProgress = (): ((records: number) => void) => {
-  let told = 0;
-  return (records) => {
-    if (records - told < tellEveryRecords) return;
-    told = records;
-    post({ kind: 'progress', records });
-  };
-};
+const tellProgress = (): ((records: number) => void) =>
+  tellEvery(tellEveryRecords, (records) => post({ kind: 'progress', records }));
 
 /** SQLite's own check of pages, trees and indexes: an index that lies makes reads lie. */
 const checkStructure = (db: Db): Finding[] => {

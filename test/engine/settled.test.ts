@@ -46,11 +46,11 @@ describe('golden journals fold to the same without what is settled', async () =>
 
 type Happening = readonly [type: string, body: unknown, call?: number];
 
-const LIMITS = { kind: 'KillTask', signal: 15 };
+const KILL = { kind: 'KillTask', signal: 15 };
 const failed = { reason: 'TimedOut', message: 'nobody said' };
 const exec = (execId: string) => ({ kind: 'RunExec', execId, args: ['},{"kind":"', 'x'], timeoutMs: 5000 });
 
-/** What may happen to a container; `begun` is a request of a command, which may be of another container. */
+/** What may happen to a container; `begun` is a request of an effect on it. */
 const HAPPENINGS: Readonly<Record<string, (begun: number, seq: number) => Happening>> = {
   requested: () => [
     'container.requested',
@@ -60,8 +60,8 @@ const HAPPENINGS: Readonly<Record<string, (begun: number, seq: number) => Happen
   starting: () => ['container.starting', {}],
   started: () => ['container.started', { pid: 7, startTicks: '9' }],
   exec: (_, seq) => ['effects.requested', { effects: [exec(`e${seq}`)] }],
-  execAndKill: (_, seq) => ['effects.requested', { effects: [exec(`e${seq}`), LIMITS] }],
-  killAndExec: (_, seq) => ['effects.requested', { effects: [LIMITS, exec(`e${seq}`)] }],
+  execAndKill: (_, seq) => ['effects.requested', { effects: [exec(`e${seq}`), KILL] }],
+  killAndExec: (_, seq) => ['effects.requested', { effects: [KILL, exec(`e${seq}`)] }],
   execEnded: (begun) => ['effect.ended', { effect: `${begun}.0`, kind: 'RunExec', result: { exitStatus: 0 } }],
   otherEnded: (begun) => ['effect.ended', { effect: `${begun}.1`, kind: 'KillTask', result: {} }],
   execFailed: (begun) => ['effect.ended', { effect: `${begun}.0`, kind: 'RunExec', failure: failed }],
@@ -144,21 +144,21 @@ describe('what is settled', () => {
     assert.ok(settledInAll > 10_000, `settled: ${settledInAll}`);
   });
 
-  const seqsIn = (...names: readonly (readonly [name: string, back: number])[]): readonly number[] =>
-    [...settledIn(recordsOf(names.map(([name, back]) => ({ name, object: 0, back, v: 1 }))))].toSorted((a, b) => a - b);
+  const seqsIn = (...names: readonly string[]): readonly number[] =>
+    [...settledIn(recordsOf(names.map((name) => ({ name, object: 0, back: 1, v: 1 }))))].toSorted((a, b) => a - b);
 
   test('a probe is, all four records of it', () => {
-    assert.deepEqual(seqsIn(['received', 1], ['exec', 1], ['execEnded', 1], ['completed', 1]), [1, 2, 3, 4]);
+    assert.deepEqual(seqsIn('received', 'exec', 'execEnded', 'completed'), [1, 2, 3, 4]);
   });
 
   test('nothing is where it did not end, failed, or was asked for beside something else', () => {
-    assert.deepEqual(seqsIn(['received', 1], ['exec', 1]), []);
-    assert.deepEqual(seqsIn(['exec', 1], ['execFailed', 1]), []);
-    assert.deepEqual(seqsIn(['execAndKill', 1], ['execEnded', 1]), []);
+    assert.deepEqual(seqsIn('received', 'exec'), []);
+    assert.deepEqual(seqsIn('exec', 'execFailed'), []);
+    assert.deepEqual(seqsIn('execAndKill', 'execEnded'), []);
   });
 
   test('nothing is across what may change anything', () => {
-    assert.deepEqual(seqsIn(['received', 1], ['exec', 1], ['restarted', 1], ['execEnded', 1], ['completed', 1]), []);
-    assert.deepEqual(seqsIn(['exec', 1], ['exited', 1], ['execEnded', 1]), []);
+    assert.deepEqual(seqsIn('received', 'exec', 'restarted', 'execEnded', 'completed'), []);
+    assert.deepEqual(seqsIn('exec', 'exited', 'execEnded'), []);
   });
 });

@@ -8,7 +8,7 @@ import type { BodyTest, BodyTests, MarkRule } from '../../journal/marks.ts';
 import type { MakingQuery } from '../../journal/search.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
-import { isIdPrefix, type LabelTerm } from '../things.ts';
+import { isIdPrefix, type LabelTerm, type Thing } from '../things.ts';
 import { knownAs, RECEIVED } from './entries.ts';
 import { firstOf } from './names.ts';
 import type { Selection, Wanted } from './selection.ts';
@@ -27,15 +27,23 @@ export const hasName = (config: string, names: readonly string[]): BodyTest =>
 const hasNamespace = (config: string, { namespace = null }: Wanted): BodyTests =>
   namespace === null ? [] : [[isOneOf(`${config}.metadata.namespace`, [namespace])]];
 
+/** All that tell of a making, by what was made. */
+export const MAKINGS_OF = {
+  pod: { streamsBeginning: sandboxStream(''), type: 'sandbox.requested', only: 'first' },
+  container: { streamsBeginning: containerStream(''), type: 'container.requested', only: 'first' },
+  /** Tags and digests come and go. */
+  image: { streamsBeginning: imageStream(''), type: 'image.pulled', only: 'all' },
+} as const satisfies Record<Thing['kind'], Omit<MakingQuery, 'allOf'>>;
+
 /** Of all these streams, and of the one whose id begins as was asked for. */
 const byIdOrName = (
-  query: Omit<MakingQuery, 'streamsBeginning'>,
+  query: MakingQuery,
   streamOf: (id: string) => string,
   text: string,
   isNamed: BodyTest,
 ): MakingQuery[] => [
   ...(isIdPrefix(text) ? [{ ...query, streamsBeginning: streamOf(text) }] : []),
-  { ...query, streamsBeginning: streamOf(''), allOf: [[isNamed], ...query.allOf] },
+  { ...query, allOf: [[isNamed], ...query.allOf] },
 ];
 
 /** What a reference of an image, or an id, has in common with every other way of naming the same image. */
@@ -67,8 +75,8 @@ const podMakings = (wanted: Wanted): MakingQuery[] => {
   const { pod = null } = wanted;
   const labelled = hasSomeLabel(wanted);
   const allOf = [...(labelled.length === 0 ? [] : [labelled]), ...hasNamespace('$.config', wanted)];
-  const query = { type: 'sandbox.requested', only: 'first', allOf } as const;
-  if (pod === null) return [{ ...query, streamsBeginning: sandboxStream('') }];
+  const query = { ...MAKINGS_OF.pod, allOf };
+  if (pod === null) return [query];
   return byIdOrName(query, sandboxStream, pod, hasName('$.config', podNamesIn(pod)));
 };
 
@@ -94,13 +102,8 @@ const containerMakings = ({ wanted, pods, images }: Selection): MakingQuery[] =>
   const fromImage = image === null ? [] : usesOfImage(image, images());
   // A pod is there before its containers.
   const laterThan = isInPods ? pods().map(sandboxStream) : [];
-  const query = {
-    type: 'container.requested',
-    only: 'first',
-    allOf: [...inPod, ...withLabels, ...fromImage],
-    laterThan,
-  } as const;
-  if (container === null) return [{ ...query, streamsBeginning: containerStream('') }];
+  const query = { ...MAKINGS_OF.container, allOf: [...inPod, ...withLabels, ...fromImage], laterThan };
+  if (container === null) return [query];
   return byIdOrName(query, containerStream, container, hasName('$.config', [container]));
 };
 
@@ -119,9 +122,7 @@ const learnFound = (
   return found;
 };
 
-const IMAGES: readonly MakingQuery[] = [
-  { streamsBeginning: imageStream(''), type: 'image.pulled', only: 'all', allOf: [] },
-];
+const IMAGES: readonly MakingQuery[] = [{ ...MAKINGS_OF.image, allOf: [] }];
 
 /** Tags and digests of each image, by its id, whenever it had them. */
 export const imageNames = (reader: JournalReader, toSeq: number): ReadonlyMap<string, readonly string[]> => {

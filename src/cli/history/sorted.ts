@@ -192,30 +192,32 @@ const windowsFor = (
   order: Order,
 ): Iterable<Window> => {
   if (streams.size > FEW_STREAMS) return windowsOf(whole, order, INDEX_WINDOW_MAX);
-  const { fromSeq, toSeq } = whole;
-  const [firsts, lasts] = [[...streams].map(reader.firstSeqOfStream), [...streams].map(reader.lastSeqOfStream)];
-  const reach = 1 + (order.isReversed ? toSeq - Math.max(...lasts) : Math.min(...firsts) - fromSeq);
+  const toFirstRow = order.isReversed
+    ? whole.toSeq - Math.max(...[...streams].map(reader.lastSeqOfStream))
+    : Math.min(...[...streams].map(reader.firstSeqOfStream)) - whole.fromSeq;
+  const reach = toFirstRow + 1;
   if (reach > INDEX_WINDOW_MAX) return [whole];
   return windowsOf(whole, { ...order, windowMin: Math.max(order.windowMin, reach) }, INDEX_WINDOW_MAX);
 };
 
+/** False where it is a request that names another image. */
+const mayNameImage = ({ reader, selection }: MarkedOptions, { seq, type }: Mark): boolean => {
+  const record = type === RECEIVED ? recordOf(reader, seq) : undefined;
+  const received = record === undefined ? null : knownAs(RECEIVED, record);
+  return received === null || selection.namesImage(received.event.body.request);
+};
+
 /** Of what began in a window. Calls that go on behind it are looked at one by one, so that nothing later adds to these. */
 const foundIn = (
-  { reader, selection }: MarkedOptions,
+  options: MarkedOptions,
   window: Window,
   streams: ReadonlySet<string>,
   naming: ReadonlySet<number>,
   rules: readonly MarkRule[],
 ): Found[] => {
+  const { reader, selection } = options;
   const { fromSeq, toSeq } = window;
   const found = createFound(window);
-  // Of an image that no record tells of requests alone are asked for: to read that is a fifth of reading all of a call.
-  const isByRequest = streams.size === 0 && (selection.wanted.image ?? null) !== null;
-  const isOfImage = ({ seq, type }: Mark): boolean => {
-    const record = type === RECEIVED ? recordOf(reader, seq) : undefined;
-    const received = record === undefined ? null : knownAs(RECEIVED, record);
-    return received === null || selection.namesImage(received.event.body.request);
-  };
   // Before streams are looked at: what is told meanwhile is told behind the range, or on one of them.
   const few = reader.callsOfFew(BARE_RECORDS, fromSeq, toSeq);
   const suspects = new Set([...few.map(({ call }) => call), ...reader.callsWithAsides(fromSeq, toSeq)]);
@@ -224,7 +226,9 @@ const foundIn = (
     if (goesOn && reader.placesOfCall(call).some(({ stream }) => streams.has(stream))) found.takeCall(call);
   for (const mark of reader.markedOf([...streams], fromSeq, toSeq)) found.take(mark);
   const asked = reader.markedOfCalls(rules, [...suspects]);
-  for (const mark of isByRequest ? asked.filter(isOfImage) : asked) found.take(mark);
+  // Of an image that no record tells of requests alone are asked for: to read that is a fifth of reading all of a call.
+  const isByRequest = streams.size === 0 && selection.wanted.image != null;
+  for (const mark of isByRequest ? asked.filter((one) => mayNameImage(options, one)) : asked) found.take(mark);
   return found.release(fromSeq);
 };
 

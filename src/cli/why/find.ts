@@ -17,7 +17,7 @@ import type { BodyTest, BodyTests, MarkRule } from '../../journal/marks.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import { failure } from '../command.ts';
 import { shortId } from '../format.ts';
-import { commonPart, hasName, isOneOf } from '../history/makings.ts';
+import { commonPart, hasName, isOneOf, MAKINGS_OF } from '../history/makings.ts';
 import { type Names, podNameOf } from '../history/names.ts';
 import { thingsOf } from '../past/things.ts';
 import {
@@ -162,8 +162,7 @@ const MAKING_NO_CONTAINER = ['RunPodSandbox', 'PullImage'] as const satisfies re
 
 /** Ids of all pods that were ever called like this. */
 const podsCalled = ({ reader, records }: Sources, name: string): string[] => {
-  const query = { type: SANDBOX_REQUESTED, only: 'first', allOf: [[hasName('$.config', [name])]] } as const;
-  const made = reader.makings({ ...query, streamsBeginning: sandboxStream('') }, records.toSeq);
+  const made = reader.makings({ ...MAKINGS_OF.pod, allOf: [[hasName('$.config', [name])]] }, records.toSeq);
   return made.map(({ stream }) => subjectOf(stream).id);
 };
 
