@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { CallDraft } from '../../src/domain/call/draft.ts';
 import { containerStateOf, containerExitOf, runOf } from '../../src/domain/model/container-state.ts';
 import type { ContainerConfig } from '../../src/domain/model/cri.ts';
-import { FailureError } from '../../src/domain/model/errors.ts';
+import { FailureError, type FailureReason } from '../../src/domain/model/errors.ts';
 import type { ObservedTask } from '../../src/domain/model/tasks.ts';
 import type { CallReply, PerformEffects } from '../../src/engine/ports.ts';
 import { CHECKPOINT_PATH } from '../simulation/checkpoint.ts';
@@ -173,10 +173,11 @@ const stateIn = ({ engine: { state } }: Rig, containerId: string): string | null
   return container === undefined ? null : containerStateOf(container);
 };
 
-const doubts: readonly (readonly [string, Pick<PerformEffects, 'ReconnectShim'>])[] = [
-  ['whose shim has gone', { ReconnectShim: async () => ({ gone: true, tasks: [] }) }],
+const doubts: readonly (readonly [string, FailureReason, Pick<PerformEffects, 'ReconnectShim'>])[] = [
+  ['whose shim has gone', 'RuntimeFailed', { ReconnectShim: async () => ({ gone: true, tasks: [] }) }],
   [
     'whose shim never answers',
+    'RuntimeFailed',
     {
       ReconnectShim: async () => {
         throw new FailureError('TimedOut', 'the shim does not answer');
@@ -185,6 +186,7 @@ const doubts: readonly (readonly [string, Pick<PerformEffects, 'ReconnectShim'>]
   ],
   [
     'that was created and not started',
+    'Interrupted',
     {
       ReconnectShim: async ({ containerIds }) => ({
         gone: false,
@@ -193,7 +195,7 @@ const doubts: readonly (readonly [string, Pick<PerformEffects, 'ReconnectShim'>]
     },
   ],
 ];
-for (const [which, reconnect] of doubts)
+for (const [which, reason, reconnect] of doubts)
   test(`a container ${which}, with its start in doubt, is EXITED after its process was killed and not before`, async () => {
     const { promise: killed, resolve: kill } = Promise.withResolvers<Record<string, never>>();
     const { rig, containerId } = await startInDoubt({
@@ -211,7 +213,7 @@ for (const [which, reconnect] of doubts)
     assert.deepEqual([exit?.reason, exit?.exitStatus], ['StartError', 128]);
     const reply = answer();
     assert.ok(reply !== null);
-    assert.equal(reasonOf(reply), 'RuntimeFailed');
+    assert.equal(reasonOf(reply), reason);
   });
 
 test('a start in doubt whose process cannot be killed is tried again, and its caller hears why', async () => {

@@ -366,12 +366,13 @@ export function recordStart(turn: Turn, containerId: string, task: LaunchedTask)
 }
 
 /** Nobody can say any more how the task ends, or whether it was started: kill what is left of it, then say so. */
-export function loseContainer(turn: Turn, containerId: string, message: string): void {
+export function loseContainer(turn: Turn, containerId: string, message: string, reason?: Failure['reason']): void {
   const container = find(turn, containerId);
   const kind = container?.phase.kind;
   if (container?.phase.kind === 'created' && mayHaveTask(container)) return advanceContainer(turn, containerId);
   if (container === undefined || !(kind === 'running' || kind === 'dead' || isStartInDoubt(container))) return;
-  emit(turn, containerStream(containerId), { type: 'container.lost', body: { message } });
+  const body = { message, ...(reason === undefined ? {} : { reason }) };
+  emit(turn, containerStream(containerId), { type: 'container.lost', body });
   advanceContainer(turn, containerId);
 }
 

@@ -122,8 +122,11 @@ function changedBy(container: Container, record: Sequenced, intent: Intent | und
     }
     case 'container.updated':
       return updated(container, record.body);
-    case 'container.lost':
-      return { ...container, phase: phases.lost(phase, record.body.message) };
+    case 'container.lost': {
+      const { message, reason } = record.body;
+      const failure = reason === undefined ? container.failure : { reason, message };
+      return { ...container, phase: phases.lost(phase, message), failure };
+    }
     case 'container.removing':
       return { ...container, goal: 'remove' };
     case 'undo.retried':

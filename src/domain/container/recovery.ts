@@ -4,7 +4,7 @@ import { isExitPending, isStartInDoubt, stopOf } from '../model/container-state.
 import type { EffectResults } from '../model/effects.ts';
 import { containerStream } from '../model/records.ts';
 import { rulesOf } from '../model/rules.ts';
-import { type Container, containersOf } from '../model/state.ts';
+import { type Container, containersOf, SILENCES_MAX } from '../model/state.ts';
 import type { ObservedTask } from '../model/tasks.ts';
 import { SIGKILL } from '../values/signals.ts';
 import { advanceContainer, EXIT_OVERDUE_MS, loseContainer, recordExit, recordStart } from './advance.ts';
@@ -13,6 +13,8 @@ import { endStaleExecs, resumeExecs } from './exec.ts';
 
 export const SHIM_GONE = 'its shim ended';
 const SHIM_MUTE = 'its shim does not answer';
+const NEVER_MADE = 'the daemon ended before the task was made';
+const NEVER_STARTED = 'the daemon ended before the task was started';
 const NEVER_BEGAN = 'the daemon ended while the task was being started, whose process ended before its command began';
 
 /** `result`: undefined when it did not answer, for the `silences`-th time in a row. */
@@ -36,9 +38,6 @@ export function containersAfterReconnect(
   resumeExecs(turn, podSandboxId);
 }
 
-/** After so many silences in a row nobody waits for a mute shim's word any more. */
-const SILENCES_MAX = 3;
-
 function afterMute(turn: Turn, container: Container, silences: number): void {
   if (silences < SILENCES_MAX) return;
   // Its process is dead and nobody will say how it ended: what is shown now must stay (C18). One that is to be killed is
@@ -58,6 +57,8 @@ function awaitExit(turn: Turn, container: Container): void {
 function afterAnswer(turn: Turn, container: Container, task: ObservedTask | undefined): void {
   // The shim was not asked for what was made after the question.
   if (task === undefined) return;
+  // Nothing of the node has failed.
+  const startFailedBy = rulesOf(turn.state) >= 12 ? 'Interrupted' : undefined;
   switch (task.status) {
     case 'running':
       if (isStartInDoubt(container))
@@ -65,17 +66,18 @@ function afterAnswer(turn: Turn, container: Container, task: ObservedTask | unde
       awaitExit(turn, container);
       return endStaleExecs(turn, container);
     case 'stopped':
-      if (isStartInDoubt(container) && task.neverBegan === true) return failStart(turn, container.id, NEVER_BEGAN);
+      if (isStartInDoubt(container) && task.neverBegan === true)
+        return failStart(turn, container.id, NEVER_BEGAN, startFailedBy);
       if (isStartInDoubt(container))
         recordStart(turn, container.id, { pid: task.pid, startTicks: task.startTicks ?? '0' });
       if (task.exit !== undefined) recordExit(turn, container.id, task.exit);
       return;
     case 'created':
       // It has a process already, which is ended before anybody hears that the container is EXITED.
-      if (isStartInDoubt(container)) loseContainer(turn, container.id, 'the daemon ended before the task was started');
+      if (isStartInDoubt(container)) loseContainer(turn, container.id, NEVER_STARTED, startFailedBy);
       return;
     case 'absent':
-      if (isStartInDoubt(container)) return failStart(turn, container.id, 'the daemon ended before the task was made');
+      if (isStartInDoubt(container)) return failStart(turn, container.id, NEVER_MADE, startFailedBy);
       return loseContainer(turn, container.id, 'its shim knows nothing of it');
   }
 }

@@ -327,7 +327,14 @@ export type Event =
       };
     }
   /** Its shim was lost: nobody can say its exit code, and what may still run of it is being killed. */
-  | { readonly type: 'container.lost'; readonly body: { readonly message: string } }
+  | {
+      readonly type: 'container.lost';
+      readonly body: {
+        readonly message: string;
+        /** What who asked for its start hears; absent: RuntimeFailed, or what the start failed with. */
+        readonly reason?: Failure['reason'];
+      };
+    }
   | { readonly type: 'container.removing'; readonly body: Record<string, never> }
   | { readonly type: 'container.removed'; readonly body: Record<string, never> }
   | { readonly type: 'image.pulled'; readonly body: ImagePulled }

@@ -33,7 +33,9 @@
  *      restored with is not joined by who asks for it alone
  *   12 the content of removed images goes while others are pulled, and together with that of others that are on their way
  *      out; a pod that nobody claimed is looked at again while it has containers that nobody claimed; a shim that did not
- *      answer what a pod or container needs of it is asked whether it is there
+ *      answer what a pod or container needs of it is asked whether it is there; who asked for a start that the daemon's end
+ *      cut off hears so, and not that the runtime failed; a pod is not torn down while its shim is asked again of which the
+ *      answer could not be dealt with
  */
 import type { NodeState } from './state.ts';
 

@@ -33,8 +33,14 @@ import type { ContainerNri, HooksTold, NriPlugin } from './nri-plugins.ts';
  */
 export type StepState = 'none' | 'doing' | 'done' | 'failed' | 'undoing' | 'undone' | 'owed';
 
-/** unknown: not asked since the daemon started. mute: its process lives but it did not answer. */
+/**
+ * unknown: not asked since the daemon started, or the turn of its answer threw. mute: its process lives but it did not
+ * answer.
+ */
 export type ShimContact = 'none' | 'connected' | 'unknown' | 'mute' | 'gone';
+
+/** After so many silences in a row nobody waits for a mute shim's word any more. */
+export const SILENCES_MAX = 3;
 
 /** sent: a signal is on its way. futile: there was nothing to signal, or it failed, and no exit came. */
 export type KillState = 'none' | 'sent' | 'done' | 'futile';

@@ -2,7 +2,7 @@
 import { interrupted } from '../deciding/step-states.ts';
 import type { PodSandbox, ShimContact } from '../model/state.ts';
 import { restartedHooks } from '../nri/told.ts';
-import { mapSteps } from './evolve.ts';
+import { isShimToGoOn, mapSteps } from './evolve.ts';
 
 /** `dead`: what held it was found dead, or its namespaces are not pinned any more. */
 export function restartedSandbox(sandbox: PodSandbox, rules: number, rebooted: boolean, dead: boolean): PodSandbox {
@@ -18,9 +18,8 @@ export function restartedSandbox(sandbox: PodSandbox, rules: number, rebooted: b
   };
 }
 
-/** Only a shim that is to go on is asked; one that was being stopped or undone is ended without its help. */
-function contactAfterRestart({ shim, steps, goal, phase }: PodSandbox, rebooted: boolean): ShimContact {
-  if (shim === null) return 'none';
+function contactAfterRestart(sandbox: PodSandbox, rebooted: boolean): ShimContact {
+  if (sandbox.shim === null) return 'none';
   if (rebooted) return 'gone';
-  return steps.shim === 'done' && goal !== 'undo' && phase !== 'creating' ? 'unknown' : 'mute';
+  return isShimToGoOn(sandbox) ? 'unknown' : 'mute';
 }

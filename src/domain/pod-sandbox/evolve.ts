@@ -3,7 +3,8 @@ import { triedAgain } from '../deciding/step-states.ts';
 import type { SandboxStep } from '../model/effects/pod-sandbox.ts';
 import type { Failure } from '../model/errors.ts';
 import type { EffectEnded, Intent, Sequenced } from '../model/records.ts';
-import type { Image, NodeState, PodSandbox } from '../model/state.ts';
+import { rulesOf } from '../model/rules.ts';
+import { type Image, type NodeState, type PodSandbox, SILENCES_MAX } from '../model/state.ts';
 import { withAnswers, withHook } from '../nri/told.ts';
 import type { PluginHook } from '../model/nri-plugins.ts';
 import { roleOf, type StepRow } from './steps.ts';
@@ -22,7 +23,7 @@ export function evolvePodSandbox(state: NodeState, id: string, record: Sequenced
     state.names.delete(sandbox.name);
     return;
   }
-  const changed = changedBy(sandbox, record, intent);
+  const changed = changedBy(sandbox, record, intent, rulesOf(state));
   if (changed !== sandbox) state.sandboxes.set(id, changed);
 }
 
@@ -66,14 +67,14 @@ function requested(id: string, record: Requested, image: Image | undefined): Pod
   };
 }
 
-function changedBy(sandbox: PodSandbox, record: Sequenced, intent: Intent | undefined): PodSandbox {
+function changedBy(sandbox: PodSandbox, record: Sequenced, intent: Intent | undefined, rules: number): PodSandbox {
   switch (record.type) {
     case 'effects.requested':
       return record.body.effects.reduce(started, sandbox);
     case 'effect.ended':
       return intent?.kind === 'CallPlugins'
         ? asked(sandbox, intent.hook, record.body.failure)
-        : ended(sandbox, record.body);
+        : ended(sandbox, record.body, rules);
     case 'sandbox.restoring':
       return sandbox.restore === undefined ? sandbox : { ...sandbox, restore: { ...sandbox.restore, begun: true } };
     case 'sandbox.ready':
@@ -124,9 +125,9 @@ function withShim({ sharedShimId: _before, ...sandbox }: PodSandbox, sharedShimI
   return { ...sandbox, shim, ...(sharedShimId === undefined ? {} : { sharedShimId }) };
 }
 
-function ended(sandbox: PodSandbox, outcome: EffectEnded): PodSandbox {
+function ended(sandbox: PodSandbox, outcome: EffectEnded, rules: number): PodSandbox {
   if (outcome.kind === 'KillTask') return { ...sandbox, kill: outcome.failure !== undefined ? 'futile' : 'done' };
-  if (outcome.kind === 'ReconnectShim') return reconnected(sandbox, outcome);
+  if (outcome.kind === 'ReconnectShim') return reconnected(sandbox, outcome, rules);
   if (outcome.kind === 'CheckpointPod') return withoutCheckpoint(sandbox);
   if (outcome.kind === 'EndPodCheckpoint') return outcome.failure === undefined ? withoutCheckpoint(sandbox) : sandbox;
   const role = roleOf(sandbox, outcome.kind);
@@ -139,11 +140,11 @@ function ended(sandbox: PodSandbox, outcome: EffectEnded): PodSandbox {
 }
 
 /** Nobody knows how this effect ended. */
-export function cutShort(sandbox: PodSandbox, intent: Intent, failure: Failure): PodSandbox {
+export function cutShort(sandbox: PodSandbox, intent: Intent, failure: Failure, rules: number): PodSandbox {
   const { kind } = intent;
   if (kind === 'CallPlugins') return asked(sandbox, intent.hook, failure);
   if (kind === 'KillTask') return { ...sandbox, kill: 'none' };
-  if (kind === 'ReconnectShim') return muted(sandbox);
+  if (kind === 'ReconnectShim') return unheard(sandbox, rules);
   const role = roleOf(sandbox, kind);
   if (role === undefined || role.is === 'begun') return sandbox;
   return { ...withStep(sandbox, role.row.step, 'failed'), failure: sandbox.failure ?? failure };
@@ -160,6 +161,17 @@ const muted = (sandbox: PodSandbox): PodSandbox => ({
   shimSilences: sandbox.shimSilences + 1,
 });
 
+/** It may have answered: nothing of the pod is undone before it was asked again, which follows, but not for ever. */
+function unheard(sandbox: PodSandbox, rules: number): PodSandbox {
+  const silent = muted(sandbox);
+  const isAwaited = rules >= 12 && isShimToGoOn(sandbox) && silent.shimSilences < SILENCES_MAX;
+  return isAwaited ? { ...silent, shimContact: 'unknown' } : silent;
+}
+
+/** Only a shim that is to go on is asked; one that was being stopped or undone is ended without its help. */
+export const isShimToGoOn = ({ shim, steps, goal, phase }: PodSandbox): boolean =>
+  shim !== null && steps.shim === 'done' && goal !== 'undo' && phase !== 'creating';
+
 const withoutCheckpoint = ({ checkpoint: _checkpoint, ...sandbox }: PodSandbox): PodSandbox => sandbox;
 
 function undone(sandbox: PodSandbox, row: StepRow, failure: Failure | undefined): PodSandbox {
@@ -168,7 +180,12 @@ function undone(sandbox: PodSandbox, row: StepRow, failure: Failure | undefined)
   return { ...withStep(sandbox, row.step, 'undone'), ...(sandbox.goal === 'run' ? row.forgotten : {}) };
 }
 
-function reconnected(sandbox: PodSandbox, outcome: Extract<EffectEnded, { kind: 'ReconnectShim' }>): PodSandbox {
+function reconnected(
+  sandbox: PodSandbox,
+  outcome: Extract<EffectEnded, { kind: 'ReconnectShim' }>,
+  rules: number,
+): PodSandbox {
+  if (outcome.failure?.reason === 'Bug') return unheard(sandbox, rules);
   if (outcome.result === undefined) return muted(sandbox);
   if (outcome.result.gone) return { ...sandbox, shimContact: 'gone' };
   const own = outcome.result.tasks.find((task) => task.containerId === sandbox.id);

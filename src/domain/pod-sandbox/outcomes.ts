@@ -1,5 +1,5 @@
 /** What the outcome of an effect on a PodSandbox leads to. */
-import { askUnansweringShim } from '../container/contact.ts';
+import { askShimForExit, askUnansweringShim } from '../container/contact.ts';
 import { containersAfterReconnect, SHIM_GONE } from '../container/recovery.ts';
 import { failPod } from '../deciding/pod-failed.ts';
 import { isClaimed } from '../model/container-state.ts';
@@ -80,6 +80,7 @@ function afterTimer(turn: Turn, podSandboxId: string, intent: Intent): void {
       return advancePodSandbox(turn, podSandboxId);
     case 'retry':
       if (sandbox.shimContact === 'mute' && sandbox.goal !== 'undo') request(turn, stream, { kind: 'ReconnectShim' });
+      if (sandbox.shimContact === 'unknown' && rulesOf(turn.state) >= 12) askShimForExit(turn, podSandboxId);
       if (sandbox.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
       return advancePodSandbox(turn, podSandboxId);
     case 'exit':

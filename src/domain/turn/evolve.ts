@@ -12,6 +12,7 @@ import { cutShort, evolvePodSandbox } from '../pod-sandbox/evolve.ts';
 import type { Sequenced } from '../model/records.ts';
 import { subjectOf } from '../model/records.ts';
 import { countsAsDone, failureOfTurn } from '../deciding/turn-failed.ts';
+import { rulesOf } from '../model/rules.ts';
 import type { NodeState } from '../model/state.ts';
 
 /** Raised whenever evolve gives another state for the same records: older snapshots are then ignored (C14). */
@@ -46,7 +47,7 @@ function interruptEffect(state: NodeState, effect: string, error: string): void 
   const { kind, id } = subjectOf(open.stream);
   const failure = failureOfTurn('effect.ended', error);
   const sandbox = kind === 'sandbox' ? state.sandboxes.get(id) : undefined;
-  if (sandbox !== undefined) state.sandboxes.set(id, cutShort(sandbox, open.intent, failure));
+  if (sandbox !== undefined) state.sandboxes.set(id, cutShort(sandbox, open.intent, failure, rulesOf(state)));
   const container = kind === 'container' ? state.containers.get(id) : undefined;
   if (container !== undefined) state.containers.set(id, cutShortContainer(container, open.intent, failure));
 }

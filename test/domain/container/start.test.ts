@@ -215,6 +215,19 @@ describe('a start that was under way when the daemon ended (C19)', () => {
       .follows({ records: ['container.exited'], asks: ['DeleteTask'] });
   });
 
+  it('is interrupted for who joined it meanwhile, since nothing of the node has failed', () => {
+    given(createdContainer, startContainer, restart(), startContainer)
+      .when(shimSays({ status: 'absent' }))
+      .follows({ records: ['container.exited'], asks: ['DeleteTask'], answers: ['StartContainer Interrupted'] });
+    given(createdContainer, startContainer, restart(), startContainer)
+      .when(shimSays({ status: 'created' }), succeeds('DeleteTask'))
+      .follows({
+        records: ['container.lost', 'container.exited'],
+        asks: ['DeleteTask'],
+        answers: ['StartContainer Interrupted'],
+      });
+  });
+
   it('has failed when its process ended before it had begun, and what that ended with is no exit of the container', () => {
     const exit = { pid: 12, exitStatus: 1, exitedAtNs: '1800000000000000001', oomKills: 0 };
     const settled = given(createdContainer, startContainer, restart()).when(

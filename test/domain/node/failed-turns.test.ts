@@ -2,6 +2,7 @@
 import { describe, it } from 'node:test';
 import { given } from '../given.ts';
 import { containerStream, sandboxStream } from '../../../src/domain/model/records.ts';
+import type { EffectResults } from '../../../src/domain/model/effects.ts';
 import type { TurnFailed } from '../../../src/domain/model/turn-failed.ts';
 import {
   allSucceeds,
@@ -14,9 +15,11 @@ import {
   POD,
   restart,
   runPod,
+  readyPodWithPause,
   runningContainer,
   startContainer,
   stopContainer,
+  stopPod,
   succeeds,
 } from '../happenings.ts';
 import type { Happening } from '../given.ts';
@@ -98,5 +101,53 @@ describe('the loss of a shim whose turn threw', () => {
     given(createdContainer, startContainer, restart(), fails('ReconnectShim'), shimLossThrows)
       .when(inTurn(isDue('retry'), isDue('retry')))
       .follows({ records: ['container.lost'], asks: ['DeleteTask'] });
+  });
+});
+
+const ANSWER = { gone: false, tasks: [{ containerId: POD, status: 'running', pid: 11, startTicks: '5' }] };
+
+/** The shim has answered, and what follows from that could not be decided. */
+const answerThrows =
+  (handling: 'noted' | 'interrupted'): Happening =>
+  (tell, { effects }) => {
+    const asked = [...effects.values()].find(({ intent }) => intent.kind === 'ReconnectShim');
+    if (asked === undefined) throw new Error('No shim is asked.');
+    const input = { type: 'effect.ended', body: { effect: asked.id, kind: 'ReconnectShim', result: ANSWER } };
+    const body = { handling, input, effect: asked.id, error: 'a bug' } as const;
+    tell({ type: 'turn.failed', body, stream: sandboxStream(POD), call: null });
+  };
+
+describe("a shim's answer whose turn threw", () => {
+  const heard = succeeds('ReconnectShim', ANSWER as EffectResults['ReconnectShim']);
+  const counted = [fails('ReconnectShim', 'Bug'), answerThrows('noted')];
+
+  for (const [index, unheard] of counted.entries()) {
+    it(`holds up the stop of its pod until it was asked again (C3), ${index === 0 ? 'taken for a failure' : 'noted'}`, () => {
+      given(readyPodWithPause, restart(), unheard)
+        .when(stopPod)
+        .follows({ records: ['sandbox.stopping'] });
+      given(readyPodWithPause, restart(), unheard, stopPod)
+        .when(isDue('retry'), heard)
+        .follows({ asks: ['ReconnectShim', 'DetachNetwork', 'KillTask'] });
+    });
+  }
+
+  it('is asked for at once where not even that could be written down', () => {
+    given(readyPodWithPause, restart(), answerThrows('interrupted'), stopPod)
+      .when(heard)
+      .follows({ asks: ['DetachNetwork', 'KillTask'] });
+  });
+
+  it('holds it up no more after three times', () => {
+    given(
+      readyPodWithPause,
+      restart(),
+      fails('ReconnectShim', 'Bug'),
+      isDue('retry'),
+      fails('ReconnectShim', 'Bug'),
+      stopPod,
+    )
+      .when(isDue('retry'), fails('ReconnectShim', 'Bug'))
+      .follows({ asks: ['ReconnectShim', 'wait: retry', 'DetachNetwork', 'DeleteTask'] });
   });
 });

@@ -66,7 +66,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   RunPodSandbox: [...CREATING, 'UnknownRuntimeHandler'],
   RestorePod: [...CREATING, ...CHANGED, 'UnknownRuntimeHandler', 'InvalidField'],
   CreateContainer: [...CREATING, ...CHANGED, 'PodSandboxNotFound', 'InvalidField', 'AmbiguousId'],
-  StartContainer: [...USING, ...REFUSED],
+  StartContainer: [...USING, ...REFUSED, 'Interrupted'],
   StopContainer: ENDING,
   RemoveContainer: ENDING,
   StopPodSandbox: ENDING,

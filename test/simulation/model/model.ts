@@ -28,6 +28,8 @@ interface Thing {
   removalAsked: boolean;
   stopAsked: boolean;
   startAsked: number;
+  /** Of these, the ones without a reply: where the daemon ended in one, it never comes. */
+  startsOpen: number;
   startedReply: boolean;
 }
 
@@ -82,6 +84,7 @@ export function createModel(node: Node, fail: (message: string) => never): Model
       removalAsked: false,
       stopAsked: false,
       startAsked: 0,
+      startsOpen: 0,
       startedReply: false,
     };
     things.set(id, made);
@@ -113,6 +116,7 @@ export function createModel(node: Node, fail: (message: string) => never): Model
     switch (method) {
       case 'StartContainer':
         thing(containerId, 'container').startAsked += 1;
+        thing(containerId, 'container').startsOpen += 1;
         return;
       case 'StopContainer':
         thing(containerId, 'container').stopAsked = true;
@@ -132,6 +136,9 @@ export function createModel(node: Node, fail: (message: string) => never): Model
 
   function replied(call: Call, reply: Reply): void {
     const { method } = call.asked;
+    const open = things.get(call.asked.containerId ?? '');
+    const startsOpen = open?.startsOpen ?? 0;
+    if (open !== undefined && method === 'StartContainer') open.startsOpen -= 1;
     if (node.hadBugs() && AFTER_BUGS.includes(reply.reason ?? '')) return;
     if (node.doubtsJournal() && reply.reason === 'Interrupted' && MAKING.includes(method)) return;
     checkNobody(call.asked, reply);
@@ -144,6 +151,7 @@ export function createModel(node: Node, fail: (message: string) => never): Model
     if (reason === 'ContainerNotFound' || reason === 'PodSandboxNotFound') checkNotFound(call.asked, reason);
     if (reason === 'NameTaken') checkNameTaken(call.asked);
     if (reason === 'WrongState') checkWrongState(call.asked);
+    if (reason === 'Interrupted') checkInterrupted(method, startsOpen);
     // What goes on needs the image that it was checkpointed with.
     if (reason === 'InvalidField' && method === 'RestorePod' && !node.hadMovingTags())
       fail('RestorePod was answered with InvalidField and nothing else was asked for than was checkpointed.');
@@ -175,6 +183,11 @@ export function createModel(node: Node, fail: (message: string) => never): Model
     if (asked.method === 'StartContainer' && found !== undefined && isEnding(found)) return;
     const pod = asked.podSandboxId ?? found?.podSandboxId ?? '';
     if (!node.wasCutOff(pod)) fail(`${asked.method} was answered with ${reason} and nothing has failed.`);
+  }
+
+  /** The start that it joined was cut off by the daemon's end. */
+  function checkInterrupted(method: string, startsOpen: number): void {
+    if (method !== 'StartContainer' || startsOpen < 2) fail(`${method} was interrupted, and no start before it.`);
   }
 
   function checkNotFound({ method, containerId, podSandboxId }: Asked, reason: string): void {
