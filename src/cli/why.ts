@@ -54,20 +54,20 @@ const ask = (path: string, reader: Question['reader'], at: string | undefined): 
   return { path, reader, past, nowNs, names, state: past.state, records: createRecords(reader, past.seq) };
 };
 
-const explained = (question: Question, thing: string): Answer => {
-  const found = find(question, thing);
+const explained = async (question: Question, thing: string): Promise<Answer> => {
+  const found = await find(question, thing);
   const answer = explain(question, isUntold(question, found) ? { kind: 'nothing' } : found, thing);
   if (answer !== null) return answer;
   const { reader, past } = question;
   const later = createRecords(reader, reader.headSeq(), past.seq + 1);
-  throw failure(untoldWords({ ...question, records: later }, past.seq, thing));
+  throw failure(await untoldWords({ ...question, records: later }, past.seq, thing));
 };
 
 const valueText = (value: unknown): string => (value === undefined ? 'nothing' : JSON.stringify(value));
 
-const explainedField = (question: Question, text: string): Answer => {
+const explainedField = async (question: Question, text: string): Promise<Answer> => {
   const { thing, field } = parseField(text);
-  const found = find(question, thing);
+  const found = await find(question, thing);
   if (found.kind !== 'thing') throw failure(`The journal knows of no ${thing.replace(':', ' ')}.`);
   const change = lastChange(question.path, question.reader, found.stream, field, question.past.seq);
   const event = question.records.at(change.seq);
@@ -126,7 +126,7 @@ export const why = command({
     const reader = openReader(path);
     try {
       const question = ask(path, reader, values.at);
-      const answer = field === undefined ? explained(question, thing ?? '') : explainedField(question, field);
+      const answer = await (field === undefined ? explained(question, thing ?? '') : explainedField(question, field));
       await show(values, question, answer, io);
       void io.recordRead?.({ fromSeq: 1, toSeq: question.past.seq, shown: answer.chain.length });
       return 0;

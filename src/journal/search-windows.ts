@@ -83,9 +83,12 @@ const startHelper = (path: string): SearchHelper => {
   };
 };
 
+export const isWorthAThread = (records: number): boolean =>
+  availableParallelism() > 1 && records > HELPED_ABOVE_RECORDS;
+
 /** Starts it for a search of so many records, where that is worth it. Whoever searches ends it. */
 export const helpSearch = (path: string, records: number): SearchHelper | null =>
-  availableParallelism() > 1 && records > HELPED_ABOVE_RECORDS ? startHelper(path) : null;
+  isWorthAThread(records) ? startHelper(path) : null;
 
 const recordsIn = (windows: readonly Window[]): number =>
   windows.reduce((sum, { fromSeq, toSeq }) => sum + toSeq - fromSeq + 1, 0);

@@ -2,6 +2,8 @@
  * Finding records by what is in them, where no seq is known and no index helps: SQLite looks at bodies, so that those which
  * nobody asked for are neither handed over nor parsed. In short transactions; knows texts and JSON, not what they mean.
  */
+import { type CallOfFew, callsOfFew, type SuspectCalls, suspectCalls } from './calls.ts';
+import { type CallsAhead, findCallsAhead } from './calls-ahead.ts';
 import type { Db } from './connect.ts';
 import type { NameReader } from './names.ts';
 import type { RawRow, RecordRows } from './raw-record.ts';
@@ -29,12 +31,6 @@ export interface MakingQuery {
   readonly laterThan?: readonly string[];
 }
 
-/** A call on whose behalf no more than so many records were made, itself with them, or some behind a stretch: then it goes on. */
-export interface CallOfFew {
-  readonly call: number;
-  readonly goesOn: boolean;
-}
-
 export interface Search {
   /** Streams of objects whose name begins like this, of which there are records; the first few. */
   readonly streamsBeginning: (start: string) => string[];
@@ -54,9 +50,11 @@ export interface Search {
   /** Those that are marked of all that was recorded on behalf of these calls, by the index on calls. */
   readonly markedOfCalls: (rules: readonly MarkRule[], calls: readonly number[]) => Mark[];
   /** Calls that began in a stretch and of which it tells little, or not all; by the index on calls, and what is near behind it. */
-  readonly callsOfFew: (recordsMax: number, fromSeq: number, toSeq: number) => CallOfFew[];
-  /** Calls that began in a stretch and have recorded more on their own streams than that they began and ended. */
-  readonly callsWithAsides: (fromSeq: number, toSeq: number) => number[];
+  readonly callsOfFew: (recordsMax: number, window: Window) => CallOfFew[];
+  /** The same, and those of which their own streams tell more. */
+  readonly suspectCalls: (recordsMax: number, window: Window) => SuspectCalls;
+  /** The same, looked for on another thread from now on, where that is worth it. */
+  readonly callsAhead: (recordsMax: number, window: Window) => CallsAhead | null;
 }
 
 const streamsMax = 20;
@@ -112,29 +110,6 @@ const makingRows = (
     .all(start, `${start}${nameEnd}`, JSON.stringify(laterThan), toSeq, typeId, ...allOfValues(allOf));
 };
 
-/** A record costs as much to look at as so many entries of the index. */
-const ENTRIES_PER_RECORD = 4;
-
-/** Calls that began in a stretch and recorded more behind it: found in what is less, the records behind it or the stretch in the index. */
-const callsGoingOn = (db: Db, fromSeq: number, toSeq: number): number[] => {
-  const head = db.prepare<[], number>('SELECT coalesce(max(seq), 0) FROM records').pluck().get() ?? 0;
-  const way = ENTRIES_PER_RECORD * (head - toSeq) < toSeq - fromSeq ? 'NOT INDEXED' : 'INDEXED BY records_by_call';
-  return db
-    .prepare<[number, number, number], number>(
-      `SELECT DISTINCT call FROM records ${way} WHERE seq > ? AND call >= ? AND call <= ?`,
-    )
-    .pluck()
-    .all(toSeq, fromSeq, toSeq);
-};
-
-const callsWithFew = (db: Db, recordsMax: number, fromSeq: number, toSeq: number): number[] =>
-  db
-    .prepare<[number, number, number], number>(
-      'SELECT call FROM records WHERE call >= ? AND call <= ? GROUP BY call HAVING count(*) <= ?',
-    )
-    .pluck()
-    .all(fromSeq, toSeq, recordsMax);
-
 /** Finds records by what they are about, where no seq is known. */
 export const createSearch = (db: Db, names: NameReader, { columns, decode }: RecordRows): Search => {
   const beginning = db
@@ -157,23 +132,9 @@ export const createSearch = (db: Db, names: NameReader, { columns, decode }: Rec
         .flatMap((id) => names.nameOf(id) ?? []),
     markedOf: (streams, fromSeq, toSeq) => marksOfStreams(db, names, streams, fromSeq, toSeq),
     markedOfCalls: (rules, calls) => marksOfCalls(db, names, rules, calls),
-    callsOfFew: (recordsMax, fromSeq, toSeq) => {
-      const goingOn = new Set(callsGoingOn(db, fromSeq, toSeq));
-      const few = recordsMax === 0 ? [] : callsWithFew(db, recordsMax, fromSeq, toSeq);
-      return [
-        ...few.filter((call) => !goingOn.has(call)).map((call) => ({ call, goesOn: false })),
-        ...Array.from(goingOn, (call) => ({ call, goesOn: true })),
-      ];
-    },
-    callsWithAsides: (fromSeq, toSeq) =>
-      db
-        .prepare<[number, number], number>(
-          // As the index has it, so that SQLite finds all in there.
-          `SELECT call FROM records WHERE typeof(stream) = 'text' AND call <> seq AND call >= ? AND call <= ?
-             GROUP BY call HAVING count(*) > 1`,
-        )
-        .pluck()
-        .all(fromSeq, toSeq),
+    callsOfFew: (recordsMax, window) => callsOfFew(db, recordsMax, window),
+    suspectCalls: (recordsMax, window) => suspectCalls(db, recordsMax, window),
+    callsAhead: (recordsMax, window) => findCallsAhead({ path: db.name, recordsMax, ...window }),
     streamsBeginning: (start) => beginning.all(start, `${start}${nameEnd}`),
     makings: (query, toSeq) => {
       const typeId = names.idOf(query.type);

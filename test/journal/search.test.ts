@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { makeJournal } from '../../scripts/lib/large-journal/make.ts';
+import { startCallsAhead } from '../../src/journal/calls-ahead.ts';
 import { connectReader } from '../../src/journal/connect.ts';
 import { openReader, type OpenedReader } from '../../src/journal/open.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
@@ -48,7 +49,8 @@ describe('searching by indexes', () => {
       const ofCall = ({ stream, type }: JournalRecord): boolean =>
         stream.startsWith('call/') && type !== 'call.received' && type !== 'call.completed';
       const expected = [...calls(fromSeq, toSeq)].filter(([, records]) => records.some(ofCall)).map(([call]) => call);
-      assert.deepEqual(inOrder(searched.callsWithAsides(fromSeq, toSeq)), inOrder(expected), `${fromSeq} to ${toSeq}`);
+      const { withAsides } = searched.suspectCalls(FEW, { fromSeq, toSeq });
+      assert.deepEqual(inOrder(withAsides), inOrder(expected), `${fromSeq} to ${toSeq}`);
       found += expected.length;
     }
     assert.ok(found > 0);
@@ -65,6 +67,18 @@ describe('searching by indexes', () => {
     const older = openReader(old);
     onCleanup(owner, () => older.close());
     checkAsides(older);
+  });
+
+  test('finds the same ahead on another thread, and nothing where that fails', async () => {
+    for (const [fromSeq, toSeq] of STRETCHES) {
+      const found = await startCallsAhead({ path, recordsMax: FEW, fromSeq, toSeq }).found;
+      assert.deepEqual(found, reader.suspectCalls(FEW, { fromSeq, toSeq }));
+    }
+    const ahead = startCallsAhead({ path: join(path, 'nowhere'), recordsMax: FEW, fromSeq: 1, toSeq: HEAD });
+    assert.equal(await ahead.found, null);
+    const given = startCallsAhead({ path, recordsMax: FEW, fromSeq: 1, toSeq: HEAD });
+    given.end();
+    await given.found;
   });
 
   test('asks no table where calls have told of more', () => {
@@ -86,16 +100,16 @@ describe('searching by indexes', () => {
         goesOn: records.some(({ seq }) => seq > toSeq),
         count: records.length,
       }));
-      const told = reader.callsOfFew(FEW, fromSeq, toSeq);
+      const told = reader.callsOfFew(FEW, { fromSeq, toSeq });
       const few = expected.filter(({ goesOn, count }) => goesOn || count <= FEW);
       assert.deepEqual(
         told.toSorted((a, b) => a.call - b.call),
         few.map(({ call, goesOn }) => ({ call, goesOn })).sort((a, b) => a.call - b.call),
       );
       const goingOn = expected.filter(({ goesOn }) => goesOn).map(({ call }) => call);
-      assert.deepEqual(inOrder(reader.callsOfFew(0, fromSeq, toSeq).map(({ call }) => call)), inOrder(goingOn));
+      assert.deepEqual(inOrder(reader.callsOfFew(0, { fromSeq, toSeq }).map(({ call }) => call)), inOrder(goingOn));
     }
-    assert.ok(reader.callsOfFew(0, 700, 1400).length > 0);
+    assert.ok(reader.callsOfFew(0, { fromSeq: 700, toSeq: 1400 }).length > 0);
   });
 
   test('finds a value among some, however JSON and patterns write it', () => {

@@ -8,6 +8,7 @@
  *   window of records ──marks───────────┴──> numbers of calls and events, sorted ──> entries; then the next window
  */
 import { setImmediate as otherTurns } from 'node:timers/promises';
+import type { SuspectCalls } from '../../journal/calls.ts';
 import type { Mark, MarkRule } from '../../journal/marks.ts';
 import type { Window } from '../../journal/search-windows.ts';
 import type { JournalReader } from '../../journal/reader.ts';
@@ -127,7 +128,7 @@ export async function* sortedOf(
   const { fromSeq, toSeq } = seqsOf(reader, options.range);
   const all = createFound({ fromSeq, toSeq });
   // How they ended is told behind the range.
-  if (options.range.until !== null) for (const { call } of reader.callsOfFew(0, fromSeq, toSeq)) all.takeCall(call);
+  if (options.range.until !== null) for (const { call } of reader.callsOfFew(0, { fromSeq, toSeq })) all.takeCall(call);
   const pruned: Mark[] = [];
   const windows = [...windowsOf({ fromSeq, toSeq }, order, WINDOW_MAX)];
   let [looked, released] = [0, 0];
@@ -158,23 +159,29 @@ async function* soughtThings(options: MarkedOptions, order: Order): AsyncGenerat
   const { reader, selection } = options;
   const { isReversed } = order;
   const { fromSeq, toSeq } = seqsOf(reader, options.range);
-  const naming = new Set(learnMakings(reader, selection, toSeq));
-  const streams = new Set(selection.streams());
-  const rules = thingsRules(selection);
-  let [looked, count] = [0, 0];
   const whole: Window = { fromSeq, toSeq };
-  const windows = windowsFor(reader, streams, whole, order);
-  for (const window of windows) {
-    const found = foundIn(options, window, streams, naming, rules);
-    looked += window.toSeq - window.fromSeq + 1;
-    count += found.length;
-    if (isMuch(count, looked)) {
-      yield* readOn(options, isReversed ? window.toSeq : window.fromSeq, isReversed);
-      return;
+  // What is chosen is learnt meanwhile. Where that is near, little is looked at, and this is given up.
+  const ahead = reader.callsAhead(BARE_RECORDS, whole);
+  try {
+    const naming = new Set(learnMakings(reader, selection, toSeq));
+    const sought: Sought = { naming, streams: new Set(selection.streams()), rules: thingsRules(selection) };
+    let [looked, count] = [0, 0];
+    for (const window of windowsFor(reader, sought.streams, whole, order)) {
+      // Before streams are looked at: what is told meanwhile is told behind the range, or on one of them.
+      const calls = window === whole ? await ahead?.found : null;
+      const found = foundIn(options, window, calls ?? reader.suspectCalls(BARE_RECORDS, window), sought);
+      looked += window.toSeq - window.fromSeq + 1;
+      count += found.length;
+      if (isMuch(count, looked)) {
+        yield* readOn(options, isReversed ? window.toSeq : window.fromSeq, isReversed);
+        return;
+      }
+      yield* shown(options, found, [], isReversed);
+      // What is done elsewhere, and timers, come in between.
+      await otherTurns();
     }
-    yield* shown(options, found, [], isReversed);
-    // What is done elsewhere, and timers, come in between.
-    await otherTurns();
+  } finally {
+    ahead?.end();
   }
   // Of no object, so that it does not matter where they come: how many they are is what is asked.
   for (const [first, last] of reader.prunedRanges(fromSeq, toSeq))
@@ -207,20 +214,24 @@ const mayNameImage = ({ reader, selection }: MarkedOptions, { seq, type }: Mark)
   return received === null || selection.namesImage(received.event.body.request);
 };
 
+interface Sought {
+  readonly streams: ReadonlySet<string>;
+  /** Calls that may have named a chosen image. */
+  readonly naming: ReadonlySet<number>;
+  readonly rules: readonly MarkRule[];
+}
+
 /** Of what began in a window. Calls that go on behind it are looked at one by one, so that nothing later adds to these. */
 const foundIn = (
   options: MarkedOptions,
   window: Window,
-  streams: ReadonlySet<string>,
-  naming: ReadonlySet<number>,
-  rules: readonly MarkRule[],
+  { few, withAsides }: SuspectCalls,
+  { streams, naming, rules }: Sought,
 ): Found[] => {
   const { reader, selection } = options;
   const { fromSeq, toSeq } = window;
   const found = createFound(window);
-  // Before streams are looked at: what is told meanwhile is told behind the range, or on one of them.
-  const few = reader.callsOfFew(BARE_RECORDS, fromSeq, toSeq);
-  const suspects = new Set([...few.map(({ call }) => call), ...reader.callsWithAsides(fromSeq, toSeq)]);
+  const suspects = new Set([...few.map(({ call }) => call), ...withAsides]);
   for (const call of naming) if (call >= fromSeq && call <= toSeq) suspects.add(call);
   for (const { call, goesOn } of few)
     if (goesOn && reader.placesOfCall(call).some(({ stream }) => streams.has(stream))) found.takeCall(call);

@@ -18,7 +18,7 @@ import { type PastState, stateAt } from '../past/state.ts';
 import { columnsOf } from '../record-columns.ts';
 import { thingFilterOf } from '../things.ts';
 import { explain } from '../why/explain.ts';
-import { find, type Found } from '../why/find.ts';
+import { findRecord, type Found } from '../why/find.ts';
 import { createRecords } from '../why/records.ts';
 import { shownReader, shownState } from './redact.ts';
 
@@ -110,7 +110,7 @@ export const openQuestions = (path: string, level: Level, showTime: ShowTime): Q
       const records = createRecords(reader, isCall ? headSeq : seq);
       const nowNs = isCall ? (recordOf(reader, headSeq)?.atNs ?? atNs) : atNs;
       const about = { reader, records, names, state, nowNs };
-      const answer = explain(about, meantBy(find(about, String(seq))), String(seq));
+      const answer = explain(about, meantBy(findRecord(about, seq)), String(seq));
       if (answer === null) throw failure(`Nothing explains record ${seq}.`);
       return {
         headline: printable(answer.headline),

@@ -49,7 +49,7 @@ export interface Sources {
 const SANDBOX_REQUESTED: RecordType = 'sandbox.requested';
 const RECORD = /^[1-9]\d{0,14}$/;
 
-const findRecord = ({ records }: Sources, seq: number): Found => {
+export const findRecord = ({ records }: Pick<Sources, 'records'>, seq: number): Found => {
   const event = records.at(seq);
   if (event === null)
     throw failure(
@@ -198,10 +198,10 @@ const tellingOf = (sources: Sources, name: ThingName): readonly MarkRule[] => {
 };
 
 /** The newest record that tells of it by name, gone or never there. */
-const findByName = (sources: Sources, name: ThingName): Found | null => {
+const findByName = async (sources: Sources, name: ThingName): Promise<Found | null> => {
   const { records, names } = sources;
   let served: Sequenced | null = null;
-  const telling = records.search(tellingOf(sources, name), (event) => {
+  const telling = await records.search(tellingOf(sources, name), (event) => {
     const thing = thingOf(names, event);
     if (thing !== null && isNamed(name, thing)) return true;
     if (!asksForImage(event, name)) return false;
@@ -215,10 +215,10 @@ const findByName = (sources: Sources, name: ThingName): Found | null => {
   return isOf(found, 'call.received') ? { kind: 'call', received: found } : { kind: 'thing', stream: found.stream };
 };
 
-export const find = (sources: Sources, text: string): Found => {
+export const find = async (sources: Sources, text: string): Promise<Found> => {
   if (RECORD.test(text)) return findRecord(sources, Number(text));
   const name = parseThingName(text);
   const present = findPresent(sources, name);
   if (present !== null) return { kind: 'thing', stream: streamOf(present) };
-  return findById(sources, name) ?? findByName(sources, name) ?? { kind: 'nothing' };
+  return findById(sources, name) ?? (await findByName(sources, name)) ?? { kind: 'nothing' };
 };

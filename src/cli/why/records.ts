@@ -4,6 +4,7 @@
  */
 import { type DomainRecord, NODE_STREAM, type RecordType, type Sequenced } from '../../domain/model/records.ts';
 import type { MarkRule } from '../../journal/marks.ts';
+import type { Window } from '../../journal/search-windows.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { RecordPlace } from '../../journal/types.ts';
 import { readableEvent } from '../history/entries.ts';
@@ -27,7 +28,7 @@ export interface Records {
   /** The newest of these types on the node's own stream, before a record. */
   readonly newestOfNode: (types: readonly RecordType[], beforeSeq: number) => Sequenced | null;
   /** The newest that these rules mark and that it is; for what no index finds. */
-  readonly search: (rules: readonly MarkRule[], isIt: (event: Sequenced) => boolean) => Sequenced | null;
+  readonly search: (rules: readonly MarkRule[], isIt: (event: Sequenced) => boolean) => Promise<Sequenced | null>;
 }
 
 /** Of each end of a long stream: a container that is probed for weeks has hundreds of thousands. */
@@ -37,7 +38,7 @@ const SEARCHED = 131_072;
 /** Records of the node's stream that are looked through for the newest of a kind. */
 const NODE_MAX = 20_000;
 
-type Source = Pick<JournalReader, 'placesOfStream' | 'placesOfCall' | 'page' | 'marked'>;
+type Source = Pick<JournalReader, 'placesOfStream' | 'placesOfCall' | 'page' | 'markedWindows'>;
 
 export const isOf = <T extends RecordType>(event: Sequenced | null | undefined, type: T): event is EventOf<T> =>
   event?.type === type;
@@ -49,6 +50,11 @@ export const firstOf = <T extends RecordType>(events: readonly Sequenced[], type
 /** The last of a type. */
 export const lastOf = <T extends RecordType>(events: readonly Sequenced[], type: T): EventOf<T> | null =>
   (events.findLast((event) => event.type === type) as EventOf<T> | undefined) ?? null;
+
+function* windowsFromEnd({ fromSeq, toSeq }: Window): Generator<Window> {
+  for (let last = toSeq; last >= fromSeq; last -= SEARCHED)
+    yield { fromSeq: Math.max(fromSeq, last - SEARCHED + 1), toSeq: last };
+}
 
 /** @param searchedFrom  where whoever searches has not searched yet */
 export const createRecords = (reader: Source, toSeq: number, searchedFrom = 1): Records => {
@@ -90,9 +96,9 @@ export const createRecords = (reader: Source, toSeq: number, searchedFrom = 1): 
       }
       return null;
     },
-    search: (rules, isIt) => {
-      for (let last = toSeq; last >= searchedFrom; last -= SEARCHED) {
-        const marks = reader.marked(rules, Math.max(searchedFrom, last - SEARCHED + 1), last);
+    search: async (rules, isIt) => {
+      const windows = [...windowsFromEnd({ fromSeq: searchedFrom, toSeq })];
+      for await (const { marks } of reader.markedWindows(rules, windows)) {
         for (const { seq, isMarked } of marks.toReversed()) {
           const event = isMarked ? at(seq) : null;
           if (event !== null && isIt(event)) return event;

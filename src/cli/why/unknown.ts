@@ -1,4 +1,4 @@
-/** What is said where nothing explains a thing as of a moment: that it came later, that it is pruned, or how to name one. Pure. */
+/** What is said where nothing explains a thing as of a moment: that it came later, that it is pruned, or how to name one. */
 import { subjectOf } from '../../domain/model/records.ts';
 import { nearNamed } from '../near-names.ts';
 import { objectIn } from '../past/things.ts';
@@ -21,8 +21,8 @@ export const isUntold = ({ records, state }: Asked, found: Found): boolean => {
 const DIGITS = /^[0-9a-f]+$/;
 
 /** @param toHead  what is asked, with all records that there are */
-export const untoldWords = (toHead: Asked, toSeq: number, text: string): string => {
-  const found = find(toHead, text);
+export const untoldWords = async (toHead: Asked, toSeq: number, text: string): Promise<string> => {
+  const found = await find(toHead, text);
   const isBegun = DIGITS.test(text) && !isIdPrefix(text);
   const nothing = `The journal knows nothing of "${text}" up to record ${toSeq}`;
   switch (found.kind) {
