@@ -2,13 +2,12 @@
  * Speaks gRPC to the daemon over its socket: the three kinds of call that commands make. Errors become sentences for
  * the person at the terminal. Must know no service by name.
  */
-import { connect as connectSocket } from 'node:net';
 import { type CallOptions, type ClientDuplexStream, Client, credentials, Metadata } from '@grpc/grpc-js';
 import { GrpcCode } from '../domain/model/errors.ts';
 import { CliError, failure } from './command.ts';
+import { whyUnreachable } from './reachable.ts';
 
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
-const PROBE_TIMEOUT_MS = 5_000;
 
 interface Codec<T> {
   readonly encode: (message: T) => { readonly finish: () => Uint8Array };
@@ -51,25 +50,6 @@ const remoteError = (error: unknown): unknown => {
   const { code, details } = error as { readonly code: number; readonly details: string };
   return new RemoteError(code, `${details} (${CODE_NAMES.get(code) ?? code})`);
 };
-
-const WHY: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such socket',
-  ECONNREFUSED: 'nobody listens',
-  EACCES: 'you may not connect to it; are you root?',
-};
-
-/** Why nobody answers at a socket; null when somebody listens. gRPC would try again and again, and then say less. */
-export const whyUnreachable = (socketPath: string): Promise<string | null> =>
-  new Promise((resolve) => {
-    const socket = connectSocket(socketPath);
-    const end = (why: string | null): void => {
-      socket.destroy();
-      resolve(why);
-    };
-    socket.setTimeout(PROBE_TIMEOUT_MS, () => end('nobody answers'));
-    socket.once('connect', () => end(null));
-    socket.once('error', (error: NodeJS.ErrnoException) => end(WHY[error.code ?? ''] ?? error.message));
-  });
 
 const encoder =
   <T>({ encode }: Codec<T>) =>

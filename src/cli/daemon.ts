@@ -1,13 +1,13 @@
 /** Asks the daemon about itself, where it runs: its live state, what it met, what is under way. */
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DaemonDefinition, type StateReply } from '../wire/scribe/v1/daemon.ts';
-import { SOCKET_NAME } from '../config/config.ts';
+import type { StateReply } from '../wire/scribe/v1/daemon.ts';
+import { SOCKET_NAME } from '../config/names.ts';
 import { GrpcCode } from '../domain/model/errors.ts';
-import { connectDaemon, RemoteError, whyUnreachable } from './client.ts';
 import { CliError } from './command.ts';
 import { newestFacts } from './newest-facts.ts';
 import { type PlaceValues, socketOf } from './places.ts';
+import { whyUnreachable } from './reachable.ts';
 
 const TIMEOUT_MS = 20_000;
 
@@ -35,6 +35,10 @@ const samePath = async (a: string, b: string): Promise<boolean> => {
 export const askDaemon = async (socketPath: string, rootDir: string): Promise<Answer> => {
   const unreachable = await whyUnreachable(socketPath);
   if (unreachable !== null) return { state: null, why: `there is no daemon at ${socketPath}: ${unreachable}` };
+  const [{ connectDaemon, RemoteError }, { DaemonDefinition }] = await Promise.all([
+    import('./client.ts'),
+    import('../wire/scribe/v1/daemon.ts'),
+  ]);
   try {
     const daemon = await connectDaemon(socketPath);
     try {

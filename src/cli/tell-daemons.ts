@@ -4,7 +4,7 @@
  */
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import { SOCKET_NAME } from '../config/config.ts';
+import { SOCKET_NAME } from '../config/names.ts';
 import { exists } from '../platform/linux/exists.ts';
 import { LEFT_OUT, plainUrl } from './bundle/redact.ts';
 import type { Command, Values } from './command.ts';

@@ -16,6 +16,7 @@ import type { BaseSpec } from '../domain/model/base-spec.ts';
 import type { CgroupDriver } from '../domain/model/spec-settings.ts';
 import { auditOf } from './audit-keys.ts';
 import { defaultValidatorOf, nriPluginsOf } from './nri-keys.ts';
+import { SOCKET_NAME } from './names.ts';
 import type { ParsedConfig } from './schema.ts';
 import { parseHostAndPort } from './units.ts';
 
@@ -137,9 +138,6 @@ export interface Config {
     readonly unpackMemoryBytesMax: number;
   };
 }
-
-/** In the state directory, unless the socket is somewhere else altogether. */
-export const SOCKET_NAME = 'scribe.sock';
 
 /** What is in the files that handlers name, by handler. */
 export type BaseSpecs = ReadonlyMap<string, BaseSpec>;

@@ -4,7 +4,7 @@ import { rename, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
-import { SOCKET_NAME } from '../../src/config/config.ts';
+import { SOCKET_NAME } from '../../src/config/names.ts';
 import { openJournal } from '../../src/journal/open.ts';
 import { openTree } from '../../src/journal/open-tree.ts';
 import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';

@@ -6,13 +6,13 @@
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import type { ReadModel } from '../../engine/ports.ts';
 import type { Container, Image, PodSandbox } from '../../domain/model/state.ts';
+import { isShown } from '../../domain/model/pod-sandbox-state.ts';
 import * as wire from '../../wire/cri/api.ts';
 import {
   containerEntry,
   containerState,
   containerStatus,
   imageEntry,
-  isShown,
   podSandboxEntry,
   sandboxState,
 } from './messages/entries.ts';

@@ -2,10 +2,11 @@
 import { realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { clearStrays } from '../../adapters/doctor/strays.ts';
-import { SOCKET_NAME } from '../../config/config.ts';
+import { SOCKET_NAME } from '../../config/names.ts';
 import { loadConfig } from '../../config/load.ts';
 import { DaemonDefinition } from '../../wire/scribe/v1/daemon.ts';
-import { connectDaemon, whyUnreachable } from '../client.ts';
+import { connectDaemon } from '../client.ts';
+import { whyUnreachable } from '../reachable.ts';
 import { command } from '../command.ts';
 import { write } from '../io.ts';
 import { configOption, readableJournal } from '../places.ts';

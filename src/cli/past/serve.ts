@@ -13,7 +13,7 @@ import { type Failure, FailureError } from '../../domain/model/errors.ts';
 import { knownHeadOf } from '../../domain/model/error-words.ts';
 import { pinnedBy } from '../../domain/image/pinned.ts';
 import type { ReadModel } from '../../engine/ports.ts';
-import { whyUnreachable } from '../client.ts';
+import { whyUnreachable } from '../reachable.ts';
 import { SOCKET_PATH_BYTES_MAX } from '../../platform/linux/unix-listener.ts';
 import { failure } from '../command.ts';
 import { utcTime } from '../format.ts';

@@ -1,5 +1,5 @@
 /** What is there in a folded state, as things that people name. Pure. */
-import { isShown } from '../../adapters/cri/messages/entries.ts';
+import { isShown } from '../../domain/model/pod-sandbox-state.ts';
 import type { Subject } from '../../domain/model/records.ts';
 import type { Container, Image, NodeState, PodSandbox } from '../../domain/model/state.ts';
 import { type ContainerThing, type ImageThing, type PodThing, type Thing, usedImages } from '../things.ts';

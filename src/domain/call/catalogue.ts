@@ -1,21 +1,9 @@
 /**
- * The calls that change something, a row each: all that is known of a call beside its words (model/records.ts) and what
- * its decision decides. Everybody who has to tell calls apart asks here: the engine, decisions, histories. A call
- * without a row only reads: adapters answer it from the published view. A method without a row is a compile error, and
- * so is a row that says nothing of ids in its request.
+ * The calls that change something, a row each: all that is known of a call beside its words (model/records.ts) and its
+ * decision (decisions.ts). Everybody who has to tell calls apart asks here: the engine, decisions, histories, which need not
+ * load what decides. A call without a row only reads: adapters answer it from the published view. A method without a row is
+ * a compile error, and so is a row that says nothing of ids in its request.
  */
-import { checkpointContainer } from '../container/checkpoint.ts';
-import {
-  createContainer,
-  removeContainer,
-  reopenContainerLog,
-  startContainer,
-  stopContainer,
-} from '../container/decide.ts';
-import { attach, attachSession, exec, execSession, execSync } from '../container/exec.ts';
-import { updateContainerResources } from '../container/update.ts';
-import { complete, OK, type Turn } from '../deciding/turn.ts';
-import { fetchImages, pullImage, removeImage } from '../image/decide.ts';
 import { formatImageReference, parseImageReference } from '../image/reference.ts';
 import type { Failure } from '../model/errors.ts';
 import {
@@ -26,14 +14,7 @@ import {
   type RequestOf,
   sandboxStream,
 } from '../model/records.ts';
-import type { NodeState, OpenCall } from '../model/state.ts';
-import { refused } from '../model/result.ts';
-import { acknowledgeJournal, setLogLevel, updateRuntimeConfig } from '../node/decide.ts';
-import { checkpointPod } from '../pod-sandbox/checkpoint.ts';
-import { removePodSandbox, runPodSandbox, stopPodSandbox } from '../pod-sandbox/decide.ts';
-import { portForward, portForwardSession } from '../pod-sandbox/port-forward.ts';
-import { restorePod } from '../pod-sandbox/restore.ts';
-import { updatePodSandboxResources } from '../pod-sandbox/update.ts';
+import type { NodeState } from '../model/state.ts';
 import type { CallDraft, DraftOf } from './draft.ts';
 import { wholeId } from './ids.ts';
 
@@ -49,7 +30,6 @@ interface Row<R extends CallRequest> {
   readonly target: (request: R) => string;
   /** What makes room or ends something is served also then (C7). */
   readonly onFullDisk: 'served' | 'refused';
-  readonly decide: (turn: Turn, call: OpenCall, request: R) => void;
   /** Stream of the object whose id its answer gives; absent: an answer gives none. */
   readonly made?: (id: string) => string;
   /** It runs nothing: the session that it allows, if a client begins one, is a call of its own. */
@@ -124,7 +104,6 @@ const catalogue: Catalogue = {
     ...making(sandboxStream),
     subjects: ({ newId }) => [sandboxStream(newId)],
     onFullDisk: 'refused',
-    decide: runPodSandbox,
   },
   RestorePod: {
     ...making(sandboxStream),
@@ -134,15 +113,13 @@ const catalogue: Catalogue = {
     }),
     subjects: ({ newId, newContainerIds }) => [sandboxStream(newId), ...newContainerIds.map(containerStream)],
     onFullDisk: 'refused',
-    decide: restorePod,
   },
-  StopPodSandbox: { ...ofPod, target: pod, onFullDisk: 'served', decide: stopPodSandbox },
-  RemovePodSandbox: { ...ofPod, target: pod, onFullDisk: 'served', decide: removePodSandbox },
+  StopPodSandbox: { ...ofPod, target: pod, onFullDisk: 'served' },
+  RemovePodSandbox: { ...ofPod, target: pod, onFullDisk: 'served' },
   UpdatePodSandboxResources: {
     ...ofPod,
     target: nothing,
     onFullDisk: 'refused',
-    decide: updatePodSandboxResources,
   },
   CheckpointPod: {
     ...ofPod,
@@ -152,34 +129,31 @@ const catalogue: Catalogue = {
     }),
     target: pod,
     onFullDisk: 'refused',
-    decide: checkpointPod,
   },
-  PortForward: { ...ofPod, ...allowing, onFullDisk: 'refused', decide: portForward },
-  PortForwardSession: { ...ofPod, ...until('session'), onFullDisk: 'refused', decide: portForwardSession },
+  PortForward: { ...ofPod, ...allowing, onFullDisk: 'refused' },
+  PortForwardSession: { ...ofPod, ...until('session'), onFullDisk: 'refused' },
 
   CreateContainer: {
     ...ofPod,
     ...making(containerStream),
     subjects: (request) => [containerStream(request.newId), pod(request)],
     onFullDisk: 'refused',
-    decide: createContainer,
   },
-  StartContainer: { ...ofContainer, target: container, onFullDisk: 'refused', decide: startContainer },
-  StopContainer: { ...ofContainer, target: container, onFullDisk: 'served', decide: stopContainer },
-  RemoveContainer: { ...ofContainer, target: container, onFullDisk: 'served', decide: removeContainer },
-  ReopenContainerLog: { ...ofContainer, target: container, onFullDisk: 'refused', decide: reopenContainerLog },
+  StartContainer: { ...ofContainer, target: container, onFullDisk: 'refused' },
+  StopContainer: { ...ofContainer, target: container, onFullDisk: 'served' },
+  RemoveContainer: { ...ofContainer, target: container, onFullDisk: 'served' },
+  ReopenContainerLog: { ...ofContainer, target: container, onFullDisk: 'refused' },
   UpdateContainerResources: {
     ...ofContainer,
     target: container,
     onFullDisk: 'refused',
-    decide: updateContainerResources,
   },
-  CheckpointContainer: { ...ofContainer, target: container, onFullDisk: 'refused', decide: checkpointContainer },
-  ExecSync: { ...ofContainer, ...until('exec'), onFullDisk: 'refused', decide: execSync },
-  Exec: { ...ofContainer, ...allowing, onFullDisk: 'refused', decide: exec },
-  Attach: { ...ofContainer, ...allowing, onFullDisk: 'refused', decide: attach },
-  ExecSession: { ...ofContainer, ...until('session'), onFullDisk: 'refused', decide: execSession },
-  AttachSession: { ...ofContainer, ...until('session'), onFullDisk: 'refused', decide: attachSession },
+  CheckpointContainer: { ...ofContainer, target: container, onFullDisk: 'refused' },
+  ExecSync: { ...ofContainer, ...until('exec'), onFullDisk: 'refused' },
+  Exec: { ...ofContainer, ...allowing, onFullDisk: 'refused' },
+  Attach: { ...ofContainer, ...allowing, onFullDisk: 'refused' },
+  ExecSession: { ...ofContainer, ...until('session'), onFullDisk: 'refused' },
+  AttachSession: { ...ofContainer, ...until('session'), onFullDisk: 'refused' },
 
   PullImage: {
     subjects: () => [],
@@ -189,43 +163,33 @@ const catalogue: Catalogue = {
     },
     target: ({ image, credentials }) => `pull/${image}${credentials === null ? '' : `#${credentials}`}`,
     onFullDisk: 'refused',
-    decide: pullImage,
   },
-  LoadImages: { subjects: () => [], ...until('load'), onFullDisk: 'refused', decide: fetchImages },
+  LoadImages: { subjects: () => [], ...until('load'), onFullDisk: 'refused' },
   // An id of an image may be given by its beginning too: the decision finds it.
-  RemoveImage: { ...ofNothing, whole: (_, request) => request, onFullDisk: 'served', decide: removeImage },
+  RemoveImage: { ...ofNothing, whole: (_, request) => request, onFullDisk: 'served' },
 
-  UpdateRuntimeConfig: { ...ofNode, onFullDisk: 'refused', decide: updateRuntimeConfig },
-  SetLogLevel: { ...ofNode, onFullDisk: 'refused', decide: setLogLevel },
-  AcknowledgeJournal: { ...ofNode, onFullDisk: 'refused', decide: acknowledgeJournal },
+  UpdateRuntimeConfig: { ...ofNode, onFullDisk: 'refused' },
+  SetLogLevel: { ...ofNode, onFullDisk: 'refused' },
+  AcknowledgeJournal: { ...ofNode, onFullDisk: 'refused' },
 
   ReloadConfig: {
     ...ofNode,
     onFullDisk: 'refused',
-    decide: (turn, call, { failure }) => complete(turn, call, failure === undefined ? OK : refused(failure)),
   },
-  ClearStrays: { ...ofNode, onFullDisk: 'refused', decide: (turn, call) => complete(turn, call, OK) },
-  ReadJournal: { ...ofNode, onFullDisk: 'refused', decide: (turn, call) => complete(turn, call, OK) },
+  ClearStrays: { ...ofNode, onFullDisk: 'refused' },
+  ReadJournal: { ...ofNode, onFullDisk: 'refused' },
   Read: {
     ...ofNothing,
     subjects: ({ about }) => (about === undefined ? [] : [about]),
     onFullDisk: 'refused',
-    decide: (turn, call, { failure }) => complete(turn, call, failure === undefined ? OK : refused(failure)),
   },
   Refused: {
     ...ofNothing,
     onFullDisk: 'refused',
-    decide: (turn, call, { failure }) => complete(turn, call, refused(failure)),
   },
   Unimplemented: {
     ...ofNothing,
     onFullDisk: 'refused',
-    decide: (turn, call, { rpc }) =>
-      complete(
-        turn,
-        call,
-        refused({ reason: 'NotImplemented', message: `${rpc} is not offered by this version of scribe.` }),
-      ),
   },
 };
 
@@ -249,10 +213,6 @@ export const madeBy = (method: CallMethod, id: string): string | null => rowOf(m
 
 /** Its answer allows a session, and says nothing of what the session does. */
 export const isAllowing = (method: CallMethod): boolean => rowOf(method).isAllowing === true;
-
-/** Decides the call, also once more when what it waited for is there. */
-export const decideRequest = (turn: Turn, call: OpenCall): void =>
-  rowOf(call.request.method).decide(turn, call, call.request);
 
 /** Why a call is refused while the disk is full. */
 export const fullDiskFailure = ({ method }: CallDraft): Failure | null =>

@@ -2,7 +2,7 @@
 import { complete, type Turn } from '../deciding/turn.ts';
 import type { Input, Sequenced } from '../model/records.ts';
 import { refused } from '../model/result.ts';
-import { decideRequest } from './catalogue.ts';
+import { decideRequest } from './decisions.ts';
 import { requestIdFailure } from './ids.ts';
 
 type CallReceived = Sequenced<Extract<Input, { type: 'call.received' }>>;

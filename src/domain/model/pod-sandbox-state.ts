@@ -8,3 +8,6 @@ export const limitsOf = ({ limits, config }: PodSandbox): PodLimits =>
     ...(config.linux?.overhead === undefined ? {} : { overhead: config.linux.overhead }),
     ...(config.linux?.resources === undefined ? {} : { resources: config.linux.resources }),
   };
+
+/** A sandbox that is still being made is nobody's business yet; one whose creation is being undone is shown NOTREADY. */
+export const isShown = ({ phase }: PodSandbox): boolean => phase !== 'creating';

@@ -2,7 +2,7 @@
  * decide(state, input): all that follows from one input, as events, in one synchronous turn (C1). Pure: the same
  * state and input always give the same events, which is what replay rests on (C13). The state is evolved on the way.
  */
-import { decideRequest } from '../call/catalogue.ts';
+import { decideRequest } from '../call/decisions.ts';
 import { decideCall } from '../call/decide.ts';
 import { afterReadCheckpoint } from '../container/restore.ts';
 import { afterContainerEffect } from '../container/outcomes.ts';

@@ -32,9 +32,6 @@ const UNSET = '0';
 export const sandboxState = (sandbox: PodSandbox): wire.PodSandboxState =>
   sandbox.phase === 'ready' ? wire.PodSandboxState.SANDBOX_READY : wire.PodSandboxState.SANDBOX_NOTREADY;
 
-/** A sandbox that is still being made is nobody's business yet; one whose creation is being undone is shown NOTREADY. */
-export const isShown = (sandbox: PodSandbox): boolean => sandbox.phase !== 'creating';
-
 export const podSandboxEntry = (sandbox: PodSandbox): wire.PodSandbox => ({
   id: sandbox.id,
   metadata: podSandboxMetadata(sandbox.config.metadata ?? {}),
