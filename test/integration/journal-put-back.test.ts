@@ -21,6 +21,12 @@ const removeJournal = async (path: string): Promise<void> => {
   for (const suffix of ['', '-wal', '-shm']) await rm(`${path}${suffix}`, { force: true });
 };
 
+/** With its log, where a busy machine has left something in that behind the daemon's end. */
+const copyJournal = async (from: string, to: string): Promise<void> => {
+  await copyFile(from, to);
+  await copyFile(`${from}-wal`, `${to}-wal`).catch(() => undefined);
+};
+
 describe('a journal that is not all that was written', () => {
   const owner = cleanupAfterAll();
   let daemon: Daemon;
@@ -48,14 +54,14 @@ describe('a journal that is not all that was written', () => {
 
   test('put back: what it does not know of stays, and is listed, until commands end it', { timeout }, async () => {
     await daemon.stop();
-    await copyFile(path, `${path}.copy`);
+    await copyJournal(path, `${path}.copy`);
     await daemon.start();
     unknown = await runPod(daemon, 'unknown', busyboxName, ['sleep', '1000'], { pod: ownPids });
     const known = await blobs();
     assert.equal((await shims()).length, 1);
     await daemon.stop();
     await removeJournal(path);
-    await copyFile(`${path}.copy`, path);
+    await copyJournal(`${path}.copy`, path);
 
     await daemon.start();
     assert.deepEqual(await blobs(), known);
@@ -128,13 +134,12 @@ describe('a journal that is not all that was written', () => {
   }, async () => {
     // A head of all that is in the backup.
     await daemon.stop();
-    for (const suffix of ['', '-wal'])
-      await copyFile(`${path}${suffix}`, `${path}${suffix}.signed`).catch(() => undefined);
+    await copyJournal(path, `${path}.signed`);
     await daemon.start();
     const lost = await runPod(daemon, 'lost-soon', busyboxName, ['sleep', '1000'], { pod: ownPids });
     await daemon.kill();
     await removeJournal(path);
-    await copyFile(`${path}.signed`, path);
+    await copyJournal(`${path}.signed`, path);
 
     await daemon.start();
     assert.deepEqual((await daemon.cri.runtime.listPodSandbox()).items, []);
