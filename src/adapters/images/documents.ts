@@ -135,11 +135,16 @@ const annotationsOf = (value: unknown): ReadonlyMap<string, string> => {
   return new Map(pairs.filter((pair): pair is [string, string] => typeof pair[1] === 'string'));
 };
 
-const descriptorOf = (what: string) => {
+/** A digest by any algorithm, as OCI's image-spec writes it. */
+const SOME_DIGEST = /^[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[\w=-]+$/;
+
+const isSomeDigest = (text: string): boolean => SOME_DIGEST.test(text);
+
+const descriptorOf = (what: string, isNamed = isDigest) => {
   const noSize = `its ${what} has no size between 0 and ${BLOB_BYTES_MAX} bytes`;
   const schema = z.object(
     {
-      digest: textOf(`digest of its ${what}`).check(z.refine(isDigest, `its ${what} has no sha256 digest`)),
+      digest: textOf(`digest of its ${what}`).check(z.refine(isNamed, `its ${what} has no sha256 digest`)),
       size: z.int(noSize).check(z.minimum(0, noSize), z.maximum(BLOB_BYTES_MAX, noSize)),
       mediaType: textOf(`mediaType of its ${what}`),
       platform: ifObject(platformSchema),
@@ -167,7 +172,8 @@ const configDescriptorSchema = descriptorOf('config').check(
 const indexSchema = z.object({
   manifests: listOf(
     'manifests of its index',
-    descriptorOf('manifest'),
+    // Those by other algorithms are for others: only what is chosen must be by one that is known here.
+    descriptorOf('manifest', isSomeDigest),
     MANIFESTS_MAX,
     `its index has more than ${MANIFESTS_MAX} entries`,
   ),
@@ -310,8 +316,14 @@ const UNLABELLED_MAX = 16;
  * The manifest of an index for this machine; where none says so, those that do not say at all, whose configs may, in their
  * order. At least one. Throws FailureError ImageInvalid when there is none of either.
  */
-export const selectManifests = (index: Index, wanted: Platform): readonly Descriptor[] => {
-  const best = index.manifests.reduce<{ readonly fit: number; readonly manifest: Descriptor | null }>(
+export const selectManifests = ({ manifests }: Index, wanted: Platform): readonly Descriptor[] => {
+  const known = manifests.filter(({ digest }) => isDigest(digest));
+  if (known.length === 0 && manifests.length > 0) throw invalid('its manifest has no sha256 digest');
+  return selectAmong(known, wanted);
+};
+
+const selectAmong = (manifests: readonly Descriptor[], wanted: Platform): readonly Descriptor[] => {
+  const best = manifests.reduce<{ readonly fit: number; readonly manifest: Descriptor | null }>(
     (chosen, manifest) => {
       const fit = fitness(manifest.platform, wanted);
       return fit > chosen.fit ? { fit, manifest } : chosen;
@@ -319,10 +331,10 @@ export const selectManifests = (index: Index, wanted: Platform): readonly Descri
     { fit: 0, manifest: null },
   );
   if (best.manifest !== null) return [best.manifest];
-  if (index.manifests.length === 0) throw invalid('its index names no manifest');
-  const unlabelled = index.manifests.filter(({ platform }) => platform === null);
+  if (manifests.length === 0) throw invalid('its index names no manifest');
+  const unlabelled = manifests.filter(({ platform }) => platform === null);
   if (unlabelled.length > 0) return unlabelled.slice(0, UNLABELLED_MAX);
-  const offered = index.manifests.flatMap(({ platform }) =>
+  const offered = manifests.flatMap(({ platform }) =>
     platform === null ? [] : `${platform.os}/${platform.architecture}`,
   );
   const shownOffer = [...new Set(offered)]

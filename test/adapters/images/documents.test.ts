@@ -136,6 +136,25 @@ describe('image documents', () => {
     assert.match(failure.message, /not made for linux\/riscv64, only for windows\/amd64, linux\/amd64, linux\/arm64/);
   });
 
+  it('passes over what an index names by other algorithms, and refuses one that names nothing else', () => {
+    const others = ['sha512', 'blake3', 'sha256+b64u'].map((algorithm) => ({
+      mediaType: image.manifestType,
+      digest: `${algorithm}:${'0'.repeat(128)}`,
+      size: 7,
+      platform: { os: 'linux', architecture: 'amd64' },
+    }));
+    const own = { ...others[0], digest: image.digest, size: image.manifest.length };
+    const indexOf = (manifests: readonly object[]): Index =>
+      parseDocument(json({ schemaVersion: 2, manifests }), '') as Index;
+    assert.deepEqual(
+      selectManifests(indexOf([...others, own]), amd64).map((found) => found.digest),
+      [image.digest],
+    );
+    assert.match(failed(() => selectManifests(indexOf(others), amd64)).message, /its manifest has no sha256 digest/);
+    for (const bad of ['', 'sha512', 'sha256:../../etc/passwd', 7, `:${'0'.repeat(64)}`])
+      failed(() => indexOf([own, { ...own, digest: bad }]));
+  });
+
   it('chooses the nearest variant below the one that is asked for, and a later one only where there is no other', () => {
     const variants = ['', 'v2', 'v4', 'v3', 'odd'];
     const built = variants.map((name) => buildImage([{ tar: tar([{ path: name || 'plain' }]) }]));

@@ -4,7 +4,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { sha256 } from '../../support/images/build.ts';
+import { buildIndex, sha256 } from '../../support/images/build.ts';
 import { type Interceptor, startFaultServer } from '../../support/images/fault-server.ts';
 import { startStore } from '../../support/images/store.ts';
 import {
@@ -286,6 +286,23 @@ describe('registries that are wrong', { timeout: 60_000 }, () => {
     const { reason, message } = await store.failedPull(`${server.host}/app:of-1`);
     assert.equal(reason, 'ImageInvalid');
     assert.match(message, new RegExp(`its config has ${image.config.length} bytes and its manifest says 1`));
+  });
+
+  it('about the size of a manifest, in an index', async (t) => {
+    const index = buildIndex([{ image }]);
+    const server = await serving(t);
+    const saying = (size: number): { readonly manifest: Buffer; readonly digest: string } => {
+      const { manifests } = JSON.parse(index.manifest.toString()) as { manifests: object[] };
+      const manifest = Buffer.from(JSON.stringify({ schemaVersion: 2, manifests: [{ ...manifests[0], size }] }));
+      return { manifest, digest: sha256(manifest) };
+    };
+    const store = await startStore(t);
+    server.serve('app', 'whole', image);
+    for (const size of [0, 1]) server.serve('app', `of-${size}`, { ...index, ...saying(size) });
+    await checkWhole(store, server, `${server.host}/app:of-0`);
+    const { reason, message } = await store.failedPull(`${server.host}/app:of-1`);
+    assert.equal(reason, 'ImageInvalid');
+    assert.match(message, new RegExp(`its manifest has ${image.manifest.length} bytes and its index says 1`));
   });
 
   it('about where to go, again and again', async (t) => {

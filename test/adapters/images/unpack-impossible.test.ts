@@ -31,6 +31,16 @@ describe('layers with what no kernel makes', { timeout: 60_000 }, () => {
     assert.equal((await lstat(join(layer, 'd'))).rdev, deviceNumber(0xfff, 0xf_ffff));
   });
 
+  it('shows no more than the beginning of a name that is too long', async () => {
+    const path = `${'n'.repeat(250)}/`.repeat(16);
+    const { reason, message } = await failureOf(
+      workshop.unpack(tar([{ path: 'f', pax: { path: path.padEnd(4095, 'f') } }])),
+    );
+    assert.equal(reason, 'ImageInvalid');
+    assert.match(message, /ENAMETOOLONG: name too long, .*n\.\.\.\.$/);
+    assert.ok(message.length < 600, `${message.length} characters`);
+  });
+
   it('names attributes that no such file can have, with the file', async () => {
     const defaultAcl = Buffer.from('0200000001000600ffffffff04000400ffffffff20000400ffffffff', 'hex');
     const [long, acl] = [`user.${'n'.repeat(300)}`, 'system.posix_acl_default'];

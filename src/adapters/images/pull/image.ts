@@ -64,11 +64,15 @@ const readDocument = async (
   return stored === null ? await source.fetchDocument(digest) : { bytes: stored, mediaType: '' };
 };
 
+/** Manifests that say nothing of a size are taken, as containerd takes them. */
+const checkSize = (what: string, bytes: Buffer, sizeBytes: number, teller: string): void => {
+  if (sizeBytes !== 0 && sizeBytes !== bytes.length)
+    throw invalid(`its ${what} has ${bytes.length} bytes and its ${teller} says ${sizeBytes}`);
+};
+
 const readConfig = async (descriptor: Descriptor, source: ImageSource, blobs: BlobStore): Promise<ConfigDocument> => {
   const bytes = (await storedDocument(descriptor.digest, blobs)) ?? (await source.fetchConfig(descriptor));
-  // Manifests that say nothing of its size are taken, as containerd takes them.
-  if (![0, bytes.length].includes(descriptor.sizeBytes))
-    throw invalid(`its config has ${bytes.length} bytes and its manifest says ${descriptor.sizeBytes}`);
+  checkSize('config', bytes, descriptor.sizeBytes, 'manifest');
   const config = parseConfig(bytes);
   await blobs.put(bytes);
   return config;
@@ -77,16 +81,19 @@ const readConfig = async (descriptor: Descriptor, source: ImageSource, blobs: Bl
 /** What a manifest is looked for in, and for which machine. */
 type Search = Pick<BringOptions, 'source' | 'blobs' | 'platform'>;
 
+/** How an index refers to a document, or whoever asks for the image does: without a type and a size. */
+type Referred = Pick<Descriptor, 'digest' | 'mediaType' | 'sizeBytes'>;
+
 /** From a document on that may be an index, and lies below so many of them. */
 const findManifest = async (
-  digest: string,
-  claimedType: string,
+  { digest, mediaType: claimedType, sizeBytes }: Referred,
   search: Search,
   depth: number,
 ): Promise<FoundManifest> => {
   const { source, blobs, platform } = search;
   if (depth > INDEX_DEPTH_MAX) throw invalid('its indexes lead to indexes again and again');
   const { bytes, mediaType } = await readDocument(digest, source, blobs);
+  checkSize('manifest', bytes, sizeBytes, 'index');
   const document = parseDocument(bytes, claimedType || mediaType);
   await blobs.put(bytes);
   if (document.kind === 'manifest') return { manifest: document, digest, blobs: [digest] };
@@ -100,9 +107,9 @@ async function findAmong(candidates: readonly Descriptor[], search: Search, dept
   // Below one of several no further index is gone into, lest few documents lead to thousands.
   const below = areSeveral ? INDEX_DEPTH_MAX : depth;
   let misfit: unknown = null;
-  for (const { digest, mediaType } of candidates) {
+  for (const candidate of candidates) {
     try {
-      const found = await findManifest(digest, mediaType, search, below);
+      const found = await findManifest(candidate, search, below);
       if (areSeveral)
         checkPlatform((await readConfig(found.manifest.config, search.source, search.blobs)).platform, search.platform);
       return found;
@@ -183,7 +190,7 @@ interface BringOptions {
  */
 export const bringImage = async (options: BringOptions): Promise<ImageContent> => {
   const { target, source, blobs, platform, names, observer } = options;
-  const found = await findManifest(target, '', options, 0);
+  const found = await findManifest({ digest: target, mediaType: '', sizeBytes: 0 }, options, 0);
   const { config: configDescriptor, layers: descriptors } = found.manifest;
   const reading = readConfig(configDescriptor, source, blobs).then((config) => {
     checkPlatform(config.platform, platform);

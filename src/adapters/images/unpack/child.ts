@@ -52,6 +52,11 @@ const faultsOfArchive = new Set([
   'E2BIG',
 ]);
 
+/** Paths of four thousand characters say no more than their beginnings. */
+const MESSAGE_CHARS_MAX = 400;
+const bounded = (message: string): string =>
+  message.length > MESSAGE_CHARS_MAX ? `${message.slice(0, MESSAGE_CHARS_MAX)}...` : message;
+
 const asFailure = (error: unknown, form: ArchiveForm): FailureError => {
   const { what, again } = wordsOfForm[form];
   if (error instanceof FailureError) return error;
@@ -61,7 +66,7 @@ const asFailure = (error: unknown, form: ArchiveForm): FailureError => {
     return new FailureError('DiskFull', `The disk became full while it was unpacked: make room and ${again}.`);
   }
   const reason = code !== undefined && faultsOfArchive.has(code) ? 'ImageInvalid' : 'HostFailed';
-  return new FailureError(reason, `${what} could not be unpacked: ${message}.`);
+  return new FailureError(reason, `${what} could not be unpacked: ${bounded(message)}.`);
 };
 
 /** Blobs of layers are the store's own. Where a checkpoint should lie, others may have put a link or a FIFO. */
