@@ -99,10 +99,12 @@ const listen = async (
     pinned: pinnedNames(configured),
     report: (message) => void write(io.stderr, `scribe: ${message}\n`),
   });
+  // Before it is told: whoever waits for that may end it at once, and the socket is to go with it.
+  const ended = toldToEnd();
   const showTime = timesIn({ utc });
   const then = `as of ${showTime(past.atNs)}, after record ${past.seq}`;
   await write(io.stderr, `Listening at unix://${socketPath}, ${then}. SIGINT or SIGTERM ends it.\n`);
-  await toldToEnd();
+  await ended;
   await server.close();
 };
 

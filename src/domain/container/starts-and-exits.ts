@@ -5,7 +5,8 @@
 import { answer, emit, OK, type Turn } from '../deciding/turn.ts';
 import { isRunning, runOf } from '../model/container-state.ts';
 import type { Int64 } from '../model/cri.ts';
-import { type BodyOf, containerStream, type ExitReason } from '../model/records.ts';
+import type { ExitReason } from '../model/container-ended.ts';
+import { type BodyOf, containerStream } from '../model/records.ts';
 import type { Container, ContainerRun } from '../model/state.ts';
 import { isEndToBeTold } from './hooks.ts';
 import type { LaunchedTask, TaskExit } from '../model/tasks.ts';

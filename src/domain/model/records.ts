@@ -9,6 +9,7 @@
  */
 import type { ContainerConfig, Int64, LinuxContainerResources, PodSandboxConfig } from './cri.ts';
 import type { CniConfList } from './cni.ts';
+import type { ContainerExited, ContainerLost } from './container-ended.ts';
 import type { EffectIntents, EffectKind, EffectResults } from './effects.ts';
 import type { ImagePulled } from './image-content.ts';
 import type { AuditPolicy, ConfigReload } from './audit-policy.ts';
@@ -241,9 +242,6 @@ export type Input =
   /** Another input's turn threw. */
   | { readonly type: 'turn.failed'; readonly body: TurnFailed };
 
-/** Why a container is EXITED, in the words kubelet shows (ContainerStatus.reason). */
-export type ExitReason = 'Completed' | 'Error' | 'OOMKilled' | 'StartError' | 'Unknown';
-
 /** A pod is undone: it could not be made, a plugin refused that it runs, or nobody asked for it once it was made (C5). */
 export type PodUndoCause = 'notMade' | 'vetoed' | 'unclaimed';
 
@@ -308,15 +306,7 @@ export type Event =
         readonly evicted?: Eviction;
       };
     }
-  | {
-      readonly type: 'container.exited';
-      readonly body: {
-        readonly exitStatus: number;
-        readonly exitedAtNs: Int64;
-        readonly reason: ExitReason;
-        readonly message: string;
-      };
-    }
+  | { readonly type: 'container.exited'; readonly body: ContainerExited }
   /** Its limits are these from now on: in force, or in the spec of a container that does not run. */
   | {
       readonly type: 'container.updated';
@@ -327,14 +317,7 @@ export type Event =
       };
     }
   /** Its shim was lost: nobody can say its exit code, and what may still run of it is being killed. */
-  | {
-      readonly type: 'container.lost';
-      readonly body: {
-        readonly message: string;
-        /** What who asked for its start hears; absent: RuntimeFailed, or what the start failed with. */
-        readonly reason?: Failure['reason'];
-      };
-    }
+  | { readonly type: 'container.lost'; readonly body: ContainerLost }
   | { readonly type: 'container.removing'; readonly body: Record<string, never> }
   | { readonly type: 'container.removed'; readonly body: Record<string, never> }
   | { readonly type: 'image.pulled'; readonly body: ImagePulled }
