@@ -52,7 +52,7 @@ const answeredIn = (ended: EffectEnded): readonly string[] => {
 };
 
 /** "NN-name" of a plugin by the id of one of its connections. */
-const pluginOfId = (id: string): string => id.replace(/@.*$/s, '');
+export const pluginOfId = (id: string): string => id.replace(/@.*$/s, '');
 
 /** "NN-name" of each. */
 const pluginsIn = (event: Sequenced<DomainRecord>): readonly string[] => {
