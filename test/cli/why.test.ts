@@ -227,6 +227,28 @@ describe('why', () => {
     );
   });
 
+  test('a container whose shim does not answer: that nobody knows whether it still runs', async () => {
+    const node = await startNode({
+      perform: {
+        UpdateContainer: async () => {
+          throw new FailureError('TimedOut', 'no word of the shim');
+        },
+        ReconnectShim: async () => {
+          throw new FailureError('TimedOut', 'no word of the shim');
+        },
+      },
+    });
+    const { containerId, podSandboxId } = await runContainer(node);
+    await node.ask({ method: 'UpdateContainerResources', containerId, resources: { cpuShares: '7' } });
+    await node.advance(1);
+    const { dir } = await rootWith(owner, recordsOf(node));
+    const firstOf = async (id: string): Promise<string> => (await scribe(['why', id, '--root', dir])).stdout;
+    for (const told of [await firstOf(containerId), await firstOf(podSandboxId)]) {
+      assert.match(told, /^.* since .*, as far as is known: its shim does not answer\.\n/);
+      assert.match(told, /\n {2}shim +process \d+ gave no answer, 1 time in a row; it is asked again by itself\n/);
+    }
+  });
+
   test('what nobody knows, and a name that several bear, is said', async () => {
     const unknown = await scribe(['why', 'pod:nobody', '--root', root.dir]);
     assert.equal(unknown.exitStatus, 1);
