@@ -75,6 +75,8 @@ export interface Performers {
   readonly portForwarder: Pick<PortForwarder, 'endPod'>;
   /** null: NRI is off. */
   readonly nri: NriPlugins | null;
+  /** Logs of containers that can't be written now. */
+  readonly logTroubles: LogKeeper['troubles'];
   /** Rejects when there is no log keeper and none can be started: the daemon cannot do without. */
   readonly logKeeperThere: Promise<unknown>;
 }
@@ -82,7 +84,7 @@ export interface Performers {
 /** What else may be in the answer of an ExecSync, which is one message: its fields, and what marks output as cut. */
 const ANSWER_BESIDE_OUTPUT_BYTES = 64 * 1024;
 
-type OwnLogKeeper = Pick<LogKeeper, 'open' | 'reopen' | 'close' | 'attach'>;
+type OwnLogKeeper = Pick<LogKeeper, 'open' | 'reopen' | 'close' | 'attach' | 'troubles'>;
 
 /**
  * Reaches the one of an earlier life, or starts one, which takes as long as a process of Node does: whoever has something
@@ -120,6 +122,7 @@ const openLogKeeper = (options: Options, files: Files): OwnLogKeeper & { readonl
     reopen: async (containerId, logPath) => (await there).reopen(containerId, logPath),
     close: async (containerId, timeoutMs) => (await there).close(containerId, timeoutMs),
     attach: async (containerId, hear) => (await there).attach(containerId, hear),
+    troubles: async () => (await there).troubles(),
   };
 };
 
@@ -268,5 +271,6 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
       inspectApparmorProfile: apparmor.inspect,
     }),
   };
-  return { perform, images, cni, shim, portForwarder, nri, logKeeperThere: logKeeper.there };
+  const { troubles: logTroubles, there: logKeeperThere } = logKeeper;
+  return { perform, images, cni, shim, portForwarder, nri, logTroubles, logKeeperThere };
 };
