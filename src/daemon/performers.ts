@@ -65,6 +65,7 @@ interface Options {
   readonly opened: Opened;
   readonly log: Logger;
   readonly report: Report;
+  readonly settle: (about: string) => void;
 }
 
 export interface Performers {
@@ -154,7 +155,7 @@ const openShim = async (
   return shim;
 };
 
-const openNri = ({ config, version, spawner, opened, log, report }: Options): NriPlugins | null => {
+const openNri = ({ config, version, spawner, opened, log, report, settle }: Options): NriPlugins | null => {
   if (!config.nri.enabled) return null;
   const plugins = createNriPlugins({
     settings: config.nri,
@@ -163,6 +164,7 @@ const openNri = ({ config, version, spawner, opened, log, report }: Options): Nr
     spawner,
     log: { info: (message) => log.info(message), warn: (message) => log.warn(message) },
     report,
+    settle,
   });
   opened.defer(plugins.close);
   return plugins;
