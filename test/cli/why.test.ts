@@ -249,6 +249,28 @@ describe('why', () => {
     }
   });
 
+  test('who changed the limits of a container: a client, and an NRI plugin', async () => {
+    const node = await startNode();
+    const { containerId } = await runContainer(node);
+    const change = (cpuShares: string, plugin?: string) =>
+      node.ask({
+        ...{ method: 'UpdateContainerResources', containerId, resources: { cpuShares } },
+        ...(plugin === undefined ? {} : { plugin }),
+      });
+    await change('7');
+    await change('8', '10-limits');
+    const { dir } = await rootWith(owner, recordsOf(node));
+    const { stdout } = await scribe(['why', containerId, '--root', dir]);
+    assert.match(
+      stdout,
+      / kubelet \(.*\) called UpdateContainerResources \(record \d+\): its limits changed: cpuShares 7\.\n/,
+    );
+    assert.match(
+      stdout,
+      / NRI plugin 10-limits called UpdateContainerResources \(record \d+\): its limits changed: cpuShares 8\.\n/,
+    );
+  });
+
   test('what nobody knows, and a name that several bear, is said', async () => {
     const unknown = await scribe(['why', 'pod:nobody', '--root', root.dir]);
     assert.equal(unknown.exitStatus, 1);
