@@ -14,12 +14,14 @@ import { readHostFacts } from '../platform/linux/host-facts.ts';
 import type { StateReply } from '../wire/scribe/v1/daemon.ts';
 import type { Config } from '../config/config.ts';
 import { loadConfig, systemdRuns } from '../config/load.ts';
+import { sandboxStream } from '../domain/model/records.ts';
 import type { NodeState } from '../domain/model/state.ts';
 import { pluginName } from '../domain/nri/plugins.ts';
 import { nodeFold } from '../engine/node-fold.ts';
 import { foldState } from '../journal/fold.ts';
 import { isNewer, isUnreadable, isUnwritable } from '../journal/errors.ts';
 import { findingsOf, openReader } from '../journal/open.ts';
+import { silentShims } from '../projections/silent-shims.ts';
 import { workOwed } from '../projections/work-owed.ts';
 import { command } from './command.ts';
 import { type Answer, askDaemon, socketOfRoot } from './daemon.ts';
@@ -35,6 +37,7 @@ import { createTable, type Style } from './table.ts';
 const JOURNAL = 'journal';
 const DAEMON = 'daemon';
 const OWED = 'work owed';
+const SILENT_SHIMS = 'silent shims';
 const STRAYS = 'strays';
 const UNDER_WAY = 'under way';
 const WITNESSES = 'witnesses';
@@ -153,6 +156,16 @@ const owedResults = ({ state, labelOf: label }: Journal): DoctorResult[] =>
       OWED,
       detail,
       'Remove what stands in the way; it is tried again by itself, and by the next stop or remove.',
+    );
+  });
+
+const shimResults = ({ state, labelOf: label }: Journal): DoctorResult[] =>
+  (state === null ? [] : silentShims(state)).map(({ podSandboxId, pid, silences }) => {
+    const stream = sandboxStream(podSandboxId);
+    return problem(
+      SILENT_SHIMS,
+      `${label(stream)} (${stream}): its shim, process ${pid}, gave no answer, ${counted(silences, 'time')} in a row; what its containers do is not known`,
+      `See what process ${pid} waits for: one that was stopped goes on with kill -CONT ${pid}. It is asked again by itself; kill -KILL ${pid} ends one that never will answer, and its containers.`,
     );
   });
 
@@ -282,7 +295,7 @@ export const doctor = command({
   name: 'doctor',
   summary: 'check this machine, and what the daemon still owes',
   description: [
-    'Checks what pods need: kernel, capabilities, cgroups, overlayfs (by mounting one and taking it away again), space, shims and OCI runtimes, the CNI configurations and their plugins, iptables, hosts.toml files and certificates of registries, NRI plugins, the clock. And what the journal and, when it runs, the daemon know: work that is still owed because it could not be undone yet, what runs or is mounted that no record explains, reports of crashes, what was found bad and passed over, and what is under way since when.',
+    'Checks what pods need: kernel, capabilities, cgroups, overlayfs (by mounting one and taking it away again), space, shims and OCI runtimes, the CNI configurations and their plugins, iptables, hosts.toml files and certificates of registries, NRI plugins, the clock. And what the journal and, when it runs, the daemon know: work that is still owed because it could not be undone yet, shims that do not answer, what runs or is mounted that no record explains, reports of crashes, what was found bad and passed over, and what is under way since when.',
     'A warning is something that will be worse than it could be; a problem keeps pods, or some of them, from running. Each comes with what to do about it. Changes nothing, and works with the daemon up or down.',
     'Give it the options that the daemon runs with.',
   ],
@@ -309,6 +322,7 @@ export const doctor = command({
         ...(await witnessResults(journalOf(rootDir), config.journal, journal.headSeq)),
         ...(await strayResults(config.serve.stateDir, rootDir, journal.state)),
         ...daemonResults(socketPath, answer, journal, networks[0]),
+        ...shimResults(journal),
         ...owedResults(journal),
       ];
       if (values.json === true) await write(io.stdout, results.map(jsonLine).join(''));

@@ -9,6 +9,7 @@ import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { workOwed } from '../projections/work-owed.ts';
 import type { Findings } from './findings.ts';
 import type { JournalReads } from './journal-reads.ts';
+import type { LogTroubles } from './log-troubles.ts';
 import { nriPluginsReply } from './nri-status.ts';
 import type { Reload } from './reload.ts';
 import { type HasStates, takeSettledStates } from './live-states.ts';
@@ -22,6 +23,7 @@ export interface DaemonPortsSources {
   readonly view: PublishedView;
   readonly clock: Pick<Clock, 'monoNs'>;
   readonly findings: Findings;
+  readonly logTroubles: Pick<LogTroubles, 'findings'>;
   /** null: NRI is off. */
   readonly nri: Pick<NriPlugins, 'status'> | null;
   readonly journal: Pick<SqliteJournal, 'giveBack'>;
@@ -45,6 +47,7 @@ export function daemonPorts({
   view,
   clock,
   findings,
+  logTroubles,
   nri,
   journal,
   reload,
@@ -60,10 +63,10 @@ export function daemonPorts({
       return { seq, hash: await shown, decidedFromHash: await decidedFrom };
     },
     owed: () => workOwed(view.state),
-    findings() {
+    async findings() {
       const { handlers = {}, ...main } = view.state.network;
       const problems = [main, ...Object.values(handlers)].flatMap(({ problem }) => problem ?? []);
-      return [...findings.list(), ...problems, ...doubts()];
+      return [...findings.list(), ...(await logTroubles.findings()), ...problems, ...doubts()];
     },
     doubts,
     underWay: () =>

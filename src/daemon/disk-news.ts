@@ -1,6 +1,7 @@
 /**
- * A disk that became full, and one that has room again: told in the log, to `scribe doctor`, and in the journal, in which
- * the full disk's own record still finds its reserve. Looks at nothing itself: src/journal/disk-space.ts does.
+ * A disk that became full, and one that has room again: told in the log, to `scribe doctor` (as it is now, with how often it
+ * was full), and in the journal, in which the full disk's own record still finds its reserve. Looks at nothing itself:
+ * src/journal/disk-space.ts does.
  */
 import type { Logger } from 'pino';
 import type { Observe } from '../engine/ports.ts';
@@ -17,6 +18,8 @@ const MEBIBYTE = 1024 * 1024;
 export function createDiskNews(rootDir: string, findings: Findings, log: Logger): DiskNews {
   let pending: (() => void) | null = null;
   let observe: Observe | null = null;
+  let timesFull = 0;
+  let firstFullAt = '';
 
   function write(full: boolean, freeBytes: number): void {
     // A daemon that is ending writes nothing more.
@@ -29,13 +32,17 @@ export function createDiskNews(rootDir: string, findings: Findings, log: Logger)
     changed(full, freeBytes) {
       const free = `${Math.floor(freeBytes / MEBIBYTE)} MiB free`;
       const at = new Date().toISOString();
+      const disk = `The disk of ${rootDir}`;
       if (full) {
+        timesFull += 1;
+        firstFullAt ||= at;
         log.error({ rootDir, freeBytes }, 'the disk is full: only stopping and removing is taken');
-        findings.add(`The disk of ${rootDir} is full since ${at}, with ${free}: only stopping and removing is taken`);
-      } else {
-        log.info({ rootDir, freeBytes }, 'the disk has room again');
-        findings.add(`The disk of ${rootDir} was full until ${at}; now it has room again, with ${free}`);
-      }
+      } else log.info({ rootDir, freeBytes }, 'the disk has room again');
+      const before = timesFull > 1 ? `; it was full ${timesFull} times since ${firstFullAt}` : '';
+      const now = full
+        ? `is full since ${at}, with ${free}: only stopping and removing is taken`
+        : `was full until ${at}; now it has room again, with ${free}`;
+      findings.add(`${disk} ${now}${before}`, disk);
       if (observe === null) pending = full ? () => write(full, freeBytes) : null;
       else write(full, freeBytes);
     },

@@ -11,6 +11,8 @@ export interface Findings {
   /** One that is there already is not added again; of those about the same the latest stands. */
   readonly add: (sentence: string, about?: string) => void;
   readonly has: (about: string) => boolean;
+  /** It is so no more: nobody is told of it from now on. */
+  readonly settle: (about: string) => void;
   readonly list: () => readonly string[];
 }
 
@@ -37,6 +39,7 @@ export function createFindings(): Findings {
       if (sentences.size > FINDINGS_MAX && oldest !== undefined) sentences.delete(oldest);
     },
     has: (about) => sentences.has(about),
+    settle: (about) => void sentences.delete(about),
     list: () => [...sentences.values()],
   };
 }

@@ -65,6 +65,7 @@ interface Options {
   readonly opened: Opened;
   readonly log: Logger;
   readonly report: Report;
+  readonly settle: (about: string) => void;
 }
 
 export interface Performers {
@@ -75,6 +76,8 @@ export interface Performers {
   readonly portForwarder: Pick<PortForwarder, 'endPod'>;
   /** null: NRI is off. */
   readonly nri: NriPlugins | null;
+  /** Logs of containers that can't be written now. */
+  readonly logTroubles: LogKeeper['troubles'];
   /** Rejects when there is no log keeper and none can be started: the daemon cannot do without. */
   readonly logKeeperThere: Promise<unknown>;
 }
@@ -82,7 +85,7 @@ export interface Performers {
 /** What else may be in the answer of an ExecSync, which is one message: its fields, and what marks output as cut. */
 const ANSWER_BESIDE_OUTPUT_BYTES = 64 * 1024;
 
-type OwnLogKeeper = Pick<LogKeeper, 'open' | 'reopen' | 'close' | 'attach'>;
+type OwnLogKeeper = Pick<LogKeeper, 'open' | 'reopen' | 'close' | 'attach' | 'troubles'>;
 
 /**
  * Reaches the one of an earlier life, or starts one, which takes as long as a process of Node does: whoever has something
@@ -120,6 +123,7 @@ const openLogKeeper = (options: Options, files: Files): OwnLogKeeper & { readonl
     reopen: async (containerId, logPath) => (await there).reopen(containerId, logPath),
     close: async (containerId, timeoutMs) => (await there).close(containerId, timeoutMs),
     attach: async (containerId, hear) => (await there).attach(containerId, hear),
+    troubles: async () => (await there).troubles(),
   };
 };
 
@@ -151,7 +155,7 @@ const openShim = async (
   return shim;
 };
 
-const openNri = ({ config, version, spawner, opened, log, report }: Options): NriPlugins | null => {
+const openNri = ({ config, version, spawner, opened, log, report, settle }: Options): NriPlugins | null => {
   if (!config.nri.enabled) return null;
   const plugins = createNriPlugins({
     settings: config.nri,
@@ -160,6 +164,7 @@ const openNri = ({ config, version, spawner, opened, log, report }: Options): Nr
     spawner,
     log: { info: (message) => log.info(message), warn: (message) => log.warn(message) },
     report,
+    settle,
   });
   opened.defer(plugins.close);
   return plugins;
@@ -268,5 +273,6 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
       inspectApparmorProfile: apparmor.inspect,
     }),
   };
-  return { perform, images, cni, shim, portForwarder, nri, logKeeperThere: logKeeper.there };
+  const { troubles: logTroubles, there: logKeeperThere } = logKeeper;
+  return { perform, images, cni, shim, portForwarder, nri, logTroubles, logKeeperThere };
 };

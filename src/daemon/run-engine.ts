@@ -46,6 +46,8 @@ export interface EngineSources {
   readonly opened: Opened;
   readonly log: Logger;
   readonly report: Report;
+  /** Told that what was reported about it is so no more. */
+  readonly settle: (about: string) => void;
 }
 
 export interface RunningEngine {
@@ -59,7 +61,7 @@ export interface RunningEngine {
 }
 
 export async function runEngine(sources: EngineSources): Promise<RunningEngine> {
-  const { config, version, found, view, clock, ids, die, scene, opened, log, report } = sources;
+  const { config, version, found, view, clock, ids, die, scene, opened, log, report, settle } = sources;
   const { journal, state, node, obstacle, spawner, vault, ownCgroup, diskGuard, pauseRootfs } = found;
   let engine: Engine | null = null;
   const begun = Promise.withResolvers<void>();
@@ -107,6 +109,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     opened,
     log,
     report,
+    settle,
   });
   const { images, cni, nri } = performers;
   const imageUpkeep = startImageUpkeep(

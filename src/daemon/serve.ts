@@ -82,7 +82,7 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   // What ended last is then in another journal than this.
   const isPutBack = found.doubts.some((doubt) => !isKnownDoubt(found.state, doubt));
   const view = publishedView(createView(copyState(found.state), found.seq));
-  const common = { config, version, found, view, clock, ids: systemIds, opened, log, report };
+  const common = { config, version, found, view, clock, ids: systemIds, opened, log, report, settle: findings.settle };
   const running = await runEngine({ ...common, die, scene });
   const { engine, imageUpkeep, performers, served } = running;
   const { cri, sessionListener, networkUpkeep, reload } = await openSocket({

@@ -6,7 +6,7 @@ import { describe, test, type TestContext } from 'node:test';
 import type { DoctorResult } from '../../src/adapters/doctor/result.ts';
 import type { DeepPartial, StateReply } from '../../src/wire/scribe/v1/daemon.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
-import { idOf, runPod } from '../engine/rig.ts';
+import { idOf, runContainer, runPod } from '../engine/rig.ts';
 import { tamper, withoutTriggers } from '../journal/support.ts';
 import { CONF_LIST } from '../simulation/facts.ts';
 import { fakeDaemon } from './fake-daemon.ts';
@@ -60,7 +60,32 @@ const answering = (root: Root, reply: DeepPartial<StateReply>) => ({
   state: () => ({ seq: '2', stateHash: 'ab', rootDir: root.dir, ...reply }),
 });
 
+/** A container that runs, and whose shim does not say how. */
+const withSilentShim = async (): Promise<{ node: Node; podSandboxId: string }> => {
+  const silent = async (): Promise<never> => {
+    throw new FailureError('TimedOut', 'no word of the shim');
+  };
+  const node = await startNode({ perform: { UpdateContainer: silent, ReconnectShim: silent } });
+  const { podSandboxId, containerId } = await runContainer(node);
+  await node.ask({ method: 'UpdateContainerResources', containerId, resources: { cpuShares: '7' } });
+  await node.advance(1);
+  return { node, podSandboxId };
+};
+
 describe('doctor', () => {
+  test('a shim that does not answer while its container runs is told, with its process', async (t) => {
+    const { node, podSandboxId } = await withSilentShim();
+    const root = await rootWith(t, recordsOf(node));
+    const { stdout } = await examine(root, '--json');
+    const [silent] = of(resultsOf(stdout), 'silent shims');
+    assert.equal(silent?.status, 'problem');
+    const { pid = 0 } = node.engine.state.sandboxes.get(podSandboxId)?.shim ?? {};
+    assert.ok(
+      silent.detail.includes(`(sandbox/${podSandboxId}): its shim, process ${pid}, gave no answer, 1 time in a row`),
+    );
+    assert.match(silent.remedy ?? '', new RegExp(`kill -CONT ${pid}\\.`));
+  });
+
   test('a daemon that answers, a whole journal and a network are well', async (t) => {
     const root = await whole(t);
     const { socketPath } = await fakeDaemon(t, answering(root, {}));

@@ -1,6 +1,7 @@
 /** `scribe history --plugin`: what an NRI plugin had a part in, and what it said. */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
+import { FailureError } from '../../src/domain/model/errors.ts';
 import type { NriPlugin } from '../../src/domain/model/nri-plugins.ts';
 import { pluginName } from '../../src/domain/nri/plugins.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
@@ -19,6 +20,11 @@ describe('a history by NRI plugin', () => {
   before(async () => {
     const node = await startNode({
       perform: {
+        SynchronizePlugin: async ({ plugin }) => {
+          if (plugin.name !== 'unwilling') return { answers: [] };
+          const message = `NRI plugin "${pluginName(plugin)}" refused Synchronize: I do not want to`;
+          throw new FailureError('HostFailed', message);
+        },
         CallPlugins: async ({ hook, plugins }) => ({
           answers: plugins.map((plugin) => {
             const common = { plugin: pluginName(plugin), durationNs: '1' };
@@ -32,7 +38,11 @@ describe('a history by NRI plugin', () => {
         },
       },
     });
-    for (const body of [pluginOf('10', 'setter', ['CreateContainer']), pluginOf('20', 'late', ['StartContainer'])])
+    for (const body of [
+      pluginOf('10', 'setter', ['CreateContainer']),
+      pluginOf('20', 'late', ['StartContainer']),
+      pluginOf('30', 'unwilling', ['StopContainer']),
+    ])
       await node.engine.observe({ kind: 'NriNoted', note: { type: 'nri.plugin.registered', body } });
     const { containerId } = await runContainer(node);
     const evicted = { plugin: '20-late', reason: 'too much' };
@@ -67,6 +77,13 @@ describe('a history by NRI plugin', () => {
       'StopContainer: OK (evicted by 20-late: too much)',
       '  container stopping: signal 15, evicted by 20-late: too much',
       'NRI plugin closed: 20-late@1: it left',
+    ]);
+  });
+
+  test('that it would not be told what there is', async () => {
+    assert.deepEqual(await told('--plugin', 'unwilling'), [
+      'NRI plugin registered: 30-unwilling: StopContainer',
+      'failed: SynchronizePlugin: NRI plugin "30-unwilling" refused Synchronize: I do not want to',
     ]);
   });
 

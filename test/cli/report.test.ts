@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { makeJournal } from '../../scripts/lib/large-journal/make.ts';
 import { openReader } from '../../src/journal/open.ts';
 import { prunedRecord } from '../../src/journal/own-records.ts';
-import { exitOf, idOf } from '../engine/rig.ts';
+import { exitOf, idOf, runContainer } from '../engine/rig.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { image, startNs, tell } from './story.ts';
@@ -371,5 +371,29 @@ describe('report of a story', () => {
       [nothing.exitStatus, nothing.stdout, nothing.stderr],
       [0, '', 'scribe: Nothing was recorded that fits.\n'],
     );
+  });
+
+  test('what an NRI plugin asked for is called by its name, and not by nobody', async (t) => {
+    const node = await startNode({
+      perform: {
+        KillTask: async ({ podSandboxId, containerId }) => {
+          setImmediate(() => void node.engine.observe(exitOf(podSandboxId, containerId, 137)));
+          return { alreadyGone: false };
+        },
+      },
+    });
+    const { containerId } = await runContainer(node);
+    const resources = { cpuShares: '7' };
+    for (const id of [containerId, 'f'.repeat(64)])
+      await node.ask({ method: 'UpdateContainerResources', containerId: id, resources, plugin: '10-limits' }, null);
+    const evicted = { plugin: '20-mover', reason: 'its cores are wanted' };
+    await node.ask({ method: 'StopContainer', containerId, timeoutSeconds: '0', evicted }, null);
+    const { dir } = await rootWith(t, recordsOf(node));
+    const { stdout } = await scribe(['report', '--root', dir, '--json', 'callers']);
+    const rows = jsonLines<Row>(stdout).map(({ caller, count, failed }) => `${caller}: ${count}, ${failed} failed`);
+    assert.deepEqual(rows.filter((row) => row.startsWith('NRI')).toSorted(), [
+      'NRI plugin 10-limits: 2, 1 failed',
+      'NRI plugin 20-mover: 1, 0 failed',
+    ]);
   });
 });

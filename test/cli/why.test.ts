@@ -5,6 +5,7 @@ import { stepName } from '../../src/cli/why/steps.ts';
 import type { Intent } from '../../src/domain/model/records.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
+import { pluginName } from '../../src/domain/nri/plugins.ts';
 import { idOf, runContainer } from '../engine/rig.ts';
 import { type Story, tell } from './story.ts';
 import { recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
@@ -195,6 +196,78 @@ describe('why', () => {
     assert.match(
       stdout,
       /^Container app of pod default\/web \(\w+\) was evicted .* by NRI plugin 50-mover \(its cores are wanted\) before it was started, and can not be started any more\./,
+    );
+  });
+
+  test('what each NRI plugin said where one of them gave no answer, and by their names', async () => {
+    const node = await startNode({
+      perform: {
+        CallPlugins: async ({ plugins }) => ({
+          answers: plugins.map((plugin) => ({
+            ...{ plugin: pluginName(plugin), durationNs: '1' },
+            ...(plugin.name === 'late' ? { failure: { kind: 'unanswered', message: 'no word in 2 s.' } } : {}),
+          })),
+        }),
+      },
+    });
+    for (const [index, name] of [
+      ['10', 'quick'],
+      ['20', 'late'],
+    ] as const) {
+      const body = { id: `${index}-${name}@0123`, index, name, hooks: ['RunPodSandbox'] as const };
+      await node.engine.observe({ kind: 'NriNoted', note: { type: 'nri.plugin.registered', body } });
+    }
+    const metadata = { name: 'web', namespace: 'default', uid: '1' };
+    await node.ask({ method: 'RunPodSandbox', config: { metadata }, runtimeHandler: '' });
+    const { dir } = await rootWith(owner, recordsOf(node));
+    const { stdout } = await scribe(['why', 'default/web', '--root', dir]);
+    assert.match(
+      stdout,
+      / Asking NRI plugins 10-quick, 20-late \(RunPodSandbox\) \[CallPlugins\] was done: 10-quick agreed, 20-late unanswered: no word in 2 s\.\n/,
+    );
+  });
+
+  test('a container whose shim does not answer: that nobody knows whether it still runs', async () => {
+    const node = await startNode({
+      perform: {
+        UpdateContainer: async () => {
+          throw new FailureError('TimedOut', 'no word of the shim');
+        },
+        ReconnectShim: async () => {
+          throw new FailureError('TimedOut', 'no word of the shim');
+        },
+      },
+    });
+    const { containerId, podSandboxId } = await runContainer(node);
+    await node.ask({ method: 'UpdateContainerResources', containerId, resources: { cpuShares: '7' } });
+    await node.advance(1);
+    const { dir } = await rootWith(owner, recordsOf(node));
+    const firstOf = async (id: string): Promise<string> => (await scribe(['why', id, '--root', dir])).stdout;
+    for (const told of [await firstOf(containerId), await firstOf(podSandboxId)]) {
+      assert.match(told, /^.* since .*, as far as is known: its shim does not answer\.\n/);
+      assert.match(told, /\n {2}shim +process \d+ gave no answer, 1 time in a row; it is asked again by itself\n/);
+    }
+  });
+
+  test('who changed the limits of a container: a client, and an NRI plugin', async () => {
+    const node = await startNode();
+    const { containerId } = await runContainer(node);
+    const change = (cpuShares: string, plugin?: string) =>
+      node.ask({
+        ...{ method: 'UpdateContainerResources', containerId, resources: { cpuShares } },
+        ...(plugin === undefined ? {} : { plugin }),
+      });
+    await change('7');
+    await change('8', '10-limits');
+    const { dir } = await rootWith(owner, recordsOf(node));
+    const { stdout } = await scribe(['why', containerId, '--root', dir]);
+    assert.match(
+      stdout,
+      / kubelet \(.*\) called UpdateContainerResources \(record \d+\): its limits changed: cpuShares 7\.\n/,
+    );
+    assert.match(
+      stdout,
+      / NRI plugin 10-limits called UpdateContainerResources \(record \d+\): its limits changed: cpuShares 8\.\n/,
     );
   });
 

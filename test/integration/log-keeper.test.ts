@@ -1,6 +1,6 @@
-/** The log keeper beside a daemon: its death is on record and in the logs, and a log that can never be fails the start. */
+/** The log keeper beside a daemon: its death is on record and in the logs, a log without room is told, and one that can never be fails the start. */
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { ContainerState } from '../../src/wire/cri/api.ts';
@@ -11,17 +11,20 @@ import { recordsOf } from '../support/journal.ts';
 import { processes } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { containerConfig, eventually, podConfig, removePod, statusOf } from '../support/pods.ts';
+import { mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 describe('the log keeper', () => {
   const owner = cleanupAfterAll();
   let node: TestNode;
   let podSandboxId: string;
+  let logDirectory: string;
   let sandboxConfig: ReturnType<typeof podConfig>;
 
   before(async () => {
     node = await startNode(owner);
-    sandboxConfig = podConfig(node.daemon, 'logging', { logDirectory: await tempDir(owner) });
+    logDirectory = await tempDir(owner);
+    sandboxConfig = podConfig(node.daemon, 'logging', { logDirectory });
     ({ podSandboxId } = await node.daemon.cri.runtime.runPodSandbox({ config: sandboxConfig }));
   });
 
@@ -66,6 +69,28 @@ describe('the log keeper', () => {
     assert.deepEqual(second?.['doubtful'], [containerId]);
     const lengthBefore = (await log()).length;
     await eventually('more lines', async () => (await log()).length > lengthBefore, 30_000);
+  });
+
+  test('has no room for a log: the daemon logs it, and doctor says so as long as it is so', async (t) => {
+    const { daemon } = node;
+    const disk = join(logDirectory, 'small');
+    await mkdir(disk);
+    await mountSmallDisk(t, disk, 1);
+    await writeFile(join(disk, 'others'), Buffer.alloc(4 * 1024 * 1024)).catch(() => undefined);
+    const containerId = await create('crowded', 'small/crowded.log');
+    await daemon.cri.runtime.startContainer({ containerId });
+    const told = async (): Promise<string> => {
+      const { root, state } = daemon.dirs;
+      return (await daemon.scribe('doctor', '--root', root, '--state', state)).stdout;
+    };
+    const full = new RegExp(
+      `problem +daemon +The log of container ${containerId}, ${disk}/crowded\\.log, can not be written \\(ENOSPC: .*\\): [1-9]\\d* lines are lost`,
+    );
+    await eventually('doctor says so', async () => full.test(await told()), 30_000);
+    assert.match(daemon.log(), /The log of container .*, can not be written \(ENOSPC/);
+    await rm(join(disk, 'others'));
+    await eventually('doctor says so no more', async () => !full.test(await told()), 30_000);
+    await daemon.cri.runtime.removeContainer({ containerId });
   });
 
   test('cannot write a log of 300 characters, so that the start fails and says why', async () => {

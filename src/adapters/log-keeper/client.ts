@@ -14,14 +14,16 @@ import type { Spawner } from '../../platform/spawner/types.ts';
 import { createAttachedPlaces } from './attach-limits.ts';
 import { ConnectionLost } from './connection.ts';
 import { findKeeper, type FoundKeeper } from './launch.ts';
-import { type KeeperRequest, parseIds, REQUEST_TIMEOUT_MS, servingPath } from './protocol.ts';
+import { type KeeperRequest, parseIds, parseTroubles, REQUEST_TIMEOUT_MS, servingPath } from './protocol.ts';
 import type { AttachedBytes, AttachmentEnd } from '../streaming/types.ts';
-import type { KeptOutput, LogKeeper, LogKeeperNews } from './types.ts';
+import type { KeptOutput, LogKeeper, LogKeeperNews, LogTrouble } from './types.ts';
 
 const BACKOFF: Backoff = { firstMs: 100, lastMs: 5000 };
 /** A keeper that lives no longer than this may be dying of what it is given: the next one is not started at once. */
 const SHORT_LIFE_MS = 2000;
 const BACKOFF_OF_SHORT_LIFE: Backoff = { ...BACKOFF, firstMs: 250 };
+/** Whoever asks what is wrong with logs is not kept waiting for a disk that hangs. */
+const TROUBLES_TIMEOUT_MS = 2_000;
 /** An attachment may notice the end of its keeper so much before the connection for requests does. */
 const LOSS_NOTICE_MS = 1000;
 const HOLD_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
@@ -148,6 +150,18 @@ const askKeeper = async (
   }
 };
 
+const troublesOf = async (
+  ask: (request: KeeperRequest, timeoutMs: number) => Promise<unknown>,
+): Promise<readonly LogTrouble[]> => {
+  try {
+    return parseTroubles(await ask({ op: 'troubles' }, TROUBLES_TIMEOUT_MS));
+  } catch (error) {
+    // One of before does not know the question.
+    if (error instanceof FailureError && error.failure.reason === 'InvalidField') return [];
+    throw error;
+  }
+};
+
 /** Hears a container to its end, by one keeper after the other. */
 const hearAll = async (
   hear: (keeperPath: string) => Promise<AttachmentEnd>,
@@ -268,6 +282,7 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
         leave();
       }
     },
+    troubles: () => troublesOf(ask),
     list: async () => parseIds(await ask({ op: 'list' }, REQUEST_TIMEOUT_MS)),
     disconnect: () => {
       disconnected.abort(interrupted());

@@ -7,10 +7,10 @@ import { FailureError } from '../../domain/model/errors.ts';
 import { orAfter } from '../../platform/rpc/timeout.ts';
 import { type AttachWish, createAttached } from './attached-clients.ts';
 import { type FifoReader, openFifoReader } from './fifo-reader.ts';
-import { openLogFile } from './log-file.ts';
+import { type LogFile, openLogFile } from './log-file.ts';
 import type { UnwrittenOutput, Piece } from './unwritten-output.ts';
 import type { RecordEncoder, StreamName } from './records.ts';
-import type { KeptOutput } from './types.ts';
+import type { KeptOutput, LogTrouble } from './types.ts';
 
 /** Unfinished lines longer than this give their memory back when they are done. */
 const KEPT_BYTES_MAX = 4096;
@@ -37,6 +37,8 @@ export interface ContainerOutput {
   readonly noteDoubt: () => void;
   /** Why its log will not be opened; null: it is, or may yet be. */
   readonly logObstacle: () => string | null;
+  /** What of its log is lost now; null: nothing is. */
+  readonly logTrouble: () => LogTrouble | null;
   /** Hands the client what comes from now on; at once an end when there is nothing to come. */
   readonly attach: (socket: Socket, wish: AttachWish) => void;
   /** Resolves when both FIFOs have ended, or after `timeoutMs`, and all that was read is written; closes everything. */
@@ -125,6 +127,11 @@ const openPipes = (pipes: readonly Pipe[], readArea: Buffer, hears: PipeEvents):
     }
   });
   if (failures.length > 0) throw failures[0];
+};
+
+const troubleOf = ({ containerId }: KeptOutput, log: LogFile | null): LogTrouble | null => {
+  const trouble = log?.trouble() ?? null;
+  return trouble === null ? null : { containerId, ...trouble };
 };
 
 /** Opens nothing but the log file: openFifos does the rest, and throws where that can't be done. */
@@ -223,6 +230,7 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
     },
     noteDoubt: () => log?.say(DOUBT),
     logObstacle: () => log?.obstacle() ?? null,
+    logTrouble: () => troubleOf(request, log),
     heldLines: () => Object.fromEntries(pipes.map((pipe) => [pipe.stream, heldOf(pipe)])),
     attach: (socket, wish) => {
       attached.add(socket, wish);

@@ -105,6 +105,13 @@ const refuseOtherFifos = (before: KeptOutput, { containerId, stdoutFifo, stderrF
     throw new FailureError('WrongState', `The output of container ${containerId} is read from other FIFOs already.`);
 };
 
+const refuseWithoutLog = (output: ContainerOutput): void => {
+  const obstacle = output.logObstacle();
+  if (obstacle === null) return;
+  const { containerId } = output.request();
+  throw new FailureError('HostFailed', `The log of container ${containerId} cannot be written: ${obstacle}.`);
+};
+
 /** Nobody could say that a log was opened anew, for the daemon had died or its time was up: its client puts the old file back. */
 const rejoinLogs = (outputs: Iterable<ContainerOutput>, report: KeeperOptions['report']): void => {
   for (const output of outputs)
@@ -166,9 +173,7 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
     }
     const output = add(request, {});
     try {
-      const obstacle = isNew ? output.logObstacle() : null;
-      if (obstacle !== null)
-        throw new FailureError('HostFailed', `The log of container ${containerId} cannot be written: ${obstacle}.`);
+      if (isNew) refuseWithoutLog(output);
       output.openFifos();
       saveOpen();
     } catch (error) {
@@ -200,6 +205,8 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
       case 'attach':
         outputOf(outputs, request.containerId, ATTACH_LACKS);
         return null;
+      case 'troubles':
+        return [...outputs.values()].flatMap((output) => output.logTrouble() ?? []);
       case 'list':
       case 'bye':
         return [...outputs.keys()];

@@ -23,6 +23,7 @@ import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { type Backoff, backoffMs } from '../../platform/rpc/retry.ts';
 import { openBeneath } from './open-beneath.ts';
 import { isReplaced, recordsIn } from './replaced-log.ts';
+import type { LogTrouble } from './types.ts';
 import type { LogPlace } from './unwritten-output.ts';
 import type { WriteRecords } from './records.ts';
 
@@ -49,6 +50,8 @@ export interface LogFile {
   readonly say: (text: string) => void;
   /** Why it is not open now and will not be by itself, whatever the disk does; null: it is, or may yet be. */
   readonly obstacle: () => string | null;
+  /** What is lost now; null: it is written. */
+  readonly trouble: () => Omit<LogTrouble, 'containerId'> | null;
   /** null when all is written; else resolves when it is. Whoever appends should wait for it before reading more. */
   readonly settled: () => Promise<void> | null;
   /** Opens the file at `path` (the same or another) and appends there from now on; on failure stays with the old. */
@@ -111,6 +114,8 @@ const createTarget = (
   let fd: number | null = null;
   let lostRecords = 0;
   let failing = false;
+  let failingSinceMs = 0;
+  let why = '';
   let obstacle: string | null = null;
   let failures = 0;
   let retryTimer: NodeJS.Timeout | undefined;
@@ -121,7 +126,11 @@ const createTarget = (
     obstacle = isLasting(error) ? messageOf(error) : null;
     if (fd !== null) closeSync(fd);
     fd = null;
-    if (!failing) report(`Dropping output, the log ${path} can't be written: ${messageOf(error)}`);
+    why = messageOf(error);
+    if (!failing) {
+      failingSinceMs = Date.now();
+      report(`Dropping output, the log ${path} can't be written: ${why}`);
+    }
     failing = true;
     failures += 1;
     retryTimer = setTimeout(retry, backoffMs(BACKOFF, failures));
@@ -191,6 +200,7 @@ const createTarget = (
       use(newFd);
     },
     obstacle: (): string | null => (failing ? obstacle : null),
+    trouble: () => (failing ? { logPath: path, why, sinceMs: failingSinceMs, lostRecords } : null),
     stopTrying: (): void => clearTimeout(retryTimer),
     close: (): void => {
       clearTimeout(retryTimer);
@@ -272,6 +282,7 @@ export const openLogFile = (options: LogFileOptions): LogFile => {
     },
     say,
     obstacle: target.obstacle,
+    trouble: target.trouble,
     settled: () => writing,
     reopen: async (newPath) => {
       await writing;

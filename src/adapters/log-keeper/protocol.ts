@@ -7,7 +7,7 @@ import { isAbsolute, join, normalize } from 'node:path';
 import { codeOfReason, FailureError, type Failure, type FailureReason } from '../../domain/model/errors.ts';
 import type { AttachWish } from './attached-clients.ts';
 import { LINE_BYTES_LIMIT } from './records.ts';
-import type { KeptOutput } from './types.ts';
+import type { KeptOutput, LogTrouble } from './types.ts';
 
 /** Changes when a keeper of another version could misunderstand; it is then replaced. */
 export const PROTOCOL_VERSION = 3;
@@ -42,6 +42,8 @@ export type KeeperRequest =
   /** Makes this connection the output's: after the reply come frames (attached-clients.ts), and no more requests are taken. */
   | ({ readonly op: 'attach'; readonly containerId: string } & AttachWish)
   | { readonly op: 'list' }
+  /** Which logs can't be written now. A keeper of before refuses it. */
+  | { readonly op: 'troubles' }
   /** The daemon ends in order: with nothing open the keeper need not wait for another. */
   | { readonly op: 'bye' };
 
@@ -136,6 +138,8 @@ const parseOperation = (value: Readonly<Record<string, unknown>>): KeeperRequest
       };
     case 'list':
       return { op: 'list' };
+    case 'troubles':
+      return { op: 'troubles' };
     case 'bye':
       return { op: 'bye' };
     default:
@@ -187,5 +191,21 @@ export const parseIds = (value: unknown): readonly string[] => {
     throw new FailureError('Bug', 'The log keeper answered list with something else than ids.');
   return value.map(parseId);
 };
+
+const parseTrouble = (value: unknown): LogTrouble => {
+  if (!isRecord(value) || typeof value.why !== 'string')
+    throw new FailureError('Bug', 'The log keeper answered troubles with something else than those.');
+  return {
+    containerId: parseId(value.containerId),
+    logPath: parsePath('logPath', value.logPath),
+    why: value.why,
+    sinceMs: parseCount('sinceMs', value.sinceMs),
+    lostRecords: parseCount('lostRecords', value.lostRecords),
+  };
+};
+
+/** Throws on a reply to troubles that no keeper gives. */
+export const parseTroubles = (value: unknown): readonly LogTrouble[] =>
+  Array.isArray(value) ? value.map(parseTrouble) : [];
 
 export const encodeLine = (message: NumberedRequest | NumberedReply): string => `${JSON.stringify(message)}\n`;

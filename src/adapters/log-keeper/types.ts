@@ -21,6 +21,16 @@ export interface KeptOutput extends OpenLogRequest {
   readonly lineBytesMax: number;
 }
 
+/** A log that can't be written at the moment: its container goes on, and what it says is lost. */
+export interface LogTrouble {
+  readonly containerId: string;
+  readonly logPath: string;
+  /** As the kernel said it last. */
+  readonly why: string;
+  readonly sinceMs: number;
+  readonly lostRecords: number;
+}
+
 /** What the client of a keeper has recorded. */
 export type LogKeeperNews = Extract<Observation, { kind: 'LogKeeperStarted' | 'LogKeeperEnded' }>;
 
@@ -44,6 +54,8 @@ export interface LogKeeper {
     containerId: string,
     hear: (keeperPath: string) => Promise<AttachmentEnd>,
   ) => Promise<AttachedBytes>;
+  /** Logs that can't be written now. One of an earlier version does not know: none. Rejects where it does not answer in time. */
+  readonly troubles: () => Promise<readonly LogTrouble[]>;
   /** Ids of containers whose output is being read. */
   readonly list: () => Promise<readonly string[]>;
   readonly disconnect: () => void;

@@ -14,16 +14,17 @@ import type { Backoff } from '../../platform/rpc/retry.ts';
 import { peerCredentials } from '../../platform/linux/syscalls.ts';
 import type { UnixListener } from '../../platform/linux/unix-listener.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
-import { registerPlugin } from './connection.ts';
+import { type Registration, registerPlugin } from './connection.ts';
 import { NO_FIGURES } from './health.ts';
 import { discoverPlugins, type FoundPlugin } from './launch/discover.ts';
 import { listenForPlugins } from './listen.ts';
-import { keepLaunched, type Launcher } from './launch/launcher.ts';
+import { keepLaunched, type Launcher, STEADY_MS, wordsFor } from './launch/launcher.ts';
 import { startPlugin } from './launch/program.ts';
 import { ownWords } from './messages/reading.ts';
-import type { NriPluginChange, NriPlugins, NriPluginStatus, TakeNriUpdates } from './plugins.ts';
+import type { NriPlugin, NriPluginChange, NriPlugins, NriPluginStatus, TakeNriUpdates } from './plugins.ts';
 import { pluginName } from '../../domain/nri/plugins.ts';
-import { policyOf } from './policy.ts';
+import type { PluginName } from './plugin-names.ts';
+import { type PluginPolicy, policyOf } from './policy.ts';
 import { notAsked } from './request.ts';
 import { createSession, type Session } from './session.ts';
 
@@ -36,6 +37,10 @@ export interface NriPluginsOptions {
   readonly log: { readonly info: (message: string) => void; readonly warn: (message: string) => void };
   /** Told in a sentence what nobody may miss; what is said again and again, in other words, says what it is about. */
   readonly report: (sentence: string, about?: string) => void;
+  /** Told that what was said about it is so no more. */
+  readonly settle: (about: string) => void;
+  /** How long a plugin has to stay for that. */
+  readonly steadyMs?: number;
   /** Between the starts of a launched plugin that does not stay. */
   readonly backoff?: Backoff;
 }
@@ -57,6 +62,44 @@ const statusOf = ({ found, state, lastFailure }: Launcher): NriPluginStatus => (
   lastFailure: lastFailure(),
 });
 
+const connected = (
+  registration: Registration,
+  { requestTimeoutMs, failurePolicy }: PluginPolicy,
+  { launched, pid }: Pick<NriPlugin, 'launched' | 'pid'>,
+): NriPlugin => {
+  const { index, name, events, nriVersion } = registration;
+  const id = `${pluginName(registration)}@${randomBytes(6).toString('hex')}`;
+  return { id, index, name, launched, pid, events, nriVersion, requestTimeoutMs, failurePolicy };
+};
+
+/** What was wrong with it is told until it has stayed for a while: one that is dropped again and again is not well. */
+const follow = (
+  { plugin, closed, wasDropped }: Session,
+  launched: FoundPlugin | null,
+  { report, settle, steadyMs = STEADY_MS }: Pick<NriPluginsOptions, 'report' | 'settle' | 'steadyMs'>,
+): void => {
+  const words = wordsFor(launched?.path ?? pluginName(plugin));
+  const timer = setTimeout(() => settle(words), steadyMs).unref();
+  void closed.then((reason) => {
+    clearTimeout(timer);
+    // Of one that was launched the end of its program is told, with this reason.
+    if (launched === null && wasDropped())
+      report(`${words} was disconnected: ${reason}. It is asked nothing until it connects again.`, words);
+  });
+};
+
+/** `name`: null where it did not come to saying it. */
+const tellUnusable = (
+  { pid, name }: { readonly pid: number | null; readonly name: string | null },
+  error: unknown,
+  { log, report }: Pick<NriPluginsOptions, 'log' | 'report'>,
+): void => {
+  const why = ownWords(messageOf(error)).replace(/\.$/, '');
+  const who = `process ${pid ?? 'unknown'}`;
+  if (name === null) log.warn(`What connected to NRI (${who}) is no plugin that can be used: ${why}.`);
+  else report(`${wordsFor(name)} (${who}) connected, and can not be used: ${why}.`, wordsFor(name));
+};
+
 export const createNriPlugins = (options: NriPluginsOptions): NriPlugins => {
   const { settings, version, stateDir, spawner, log, report, backoff = RESTART } = options;
   const sessions = new Map<string, Session>();
@@ -67,35 +110,30 @@ export const createNriPlugins = (options: NriPluginsOptions): NriPlugins => {
   let takeUpdates: TakeNriUpdates = () => Promise.resolve([]);
   let closing = false;
 
-  const admit = async (socket: Duplex, launched: FoundPlugin | null, pidOf: () => number | null): Promise<Session> => {
+  const admit = async (
+    socket: Duplex,
+    launched: FoundPlugin | null,
+    pidOf: () => number | null,
+    onNamed: (plugin: PluginName) => void = () => undefined,
+  ): Promise<Session> => {
     let session: Session | null = null;
     const registration = await registerPlugin(socket, {
       settings,
       version,
       launched,
+      onNamed,
       takeUpdates: async ({ update, evict }) => {
         if (session === null) throw new FailureError('WrongState', 'the plugin is not configured yet');
         return await takeUpdates({ pluginId: session.plugin.id, update, evict });
       },
     });
-    const { index, name, events, nriVersion, wished } = registration;
-    const policy = policyOf(settings, registration, wished);
-    const { requestTimeoutMs, failurePolicy } = policy;
-    const id = `${pluginName(registration)}@${randomBytes(6).toString('hex')}`;
-    const plugin = {
-      id,
-      index,
-      name,
-      launched: launched !== null,
-      pid: pidOf(),
-      events,
-      nriVersion,
-      requestTimeoutMs,
-      failurePolicy,
-    };
+    const policy = policyOf(settings, registration, registration.wished);
+    const plugin = connected(registration, policy, { launched: launched !== null, pid: pidOf() });
+    const { id } = plugin;
     const opened = createSession(plugin, registration, policy, (message) => log.warn(message));
     session = opened;
     sessions.set(id, opened);
+    follow(opened, launched, options);
     void opened.closed.then((reason) => {
       sessions.delete(id);
       log.warn(`The NRI plugin ${pluginName(plugin)} is gone: ${reason}.`);
@@ -108,12 +146,21 @@ export const createNriPlugins = (options: NriPluginsOptions): NriPlugins => {
   };
 
   const admitConnected = async (socket: Socket): Promise<void> => {
+    let pid: number | null = null;
+    let name: string | null = null;
     try {
-      const { pid } = peerCredentials(socket);
-      await admit(socket, null, () => pid);
+      ({ pid } = peerCredentials(socket));
+      await admit(
+        socket,
+        null,
+        () => pid,
+        (plugin) => {
+          name = pluginName(plugin);
+        },
+      );
     } catch (error) {
       socket.destroy();
-      log.warn(`What connected to NRI is no plugin that can be used: ${ownWords(messageOf(error))}.`);
+      tellUnusable({ pid, name }, error, options);
     }
   };
 

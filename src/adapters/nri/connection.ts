@@ -48,6 +48,8 @@ export interface RegistrationOptions {
   readonly version: string;
   /** Of a launched plugin; null: the plugin says who it is. */
   readonly launched: (PluginName & { readonly config: string }) | null;
+  /** Told who it is, once it has said so, whatever becomes of it. */
+  readonly onNamed: (plugin: PluginName) => void;
   readonly takeUpdates: (request: UpdateContainersRequest) => Promise<readonly ContainerUpdate[]>;
 }
 
@@ -88,6 +90,7 @@ export const registerPlugin = async (socket: Duplex, options: RegistrationOption
     const request = await within(Promise.race([registered, gone]), settings.registrationTimeoutMs, late);
     const plugin = launched ?? { index: request.pluginIdx, name: request.pluginName };
     const { index, name } = plugin;
+    options.onNamed(plugin);
     const subscription = await configure(client, plugin, options);
     return {
       index,

@@ -91,13 +91,21 @@ async function synchronize(
   const podsTold = await inSlices(pods, podSandboxToWire);
   const told = await inSlices(containers, (container) => containerOf(container, valuesOf));
   const said = await plugins.synchronize(plugin.id, podsTold, told);
-  if (!said.ok) throw new FailureError(said.why === 'timedOut' ? 'TimedOut' : 'HostFailed', said.message);
-  const read = synchronizeAnswer(pluginName(plugin), said.update);
+  const name = pluginName(plugin);
+  if (!said.ok) throw unsynchronized(name, said);
+  const read = synchronizeAnswer(name, said.update);
   if (!read.ok) throw new FailureError(read.failure.reason, read.failure.message);
   const { answer, misfits } = read.value;
   for (const { failure } of misfits) warn(failure.message);
-  return { answers: [{ plugin: pluginName(plugin), durationNs: String(said.durationNs), answer }] };
+  return { answers: [{ plugin: name, durationNs: String(said.durationNs), answer }] };
 }
+
+/** Nothing else in the record of a failure says whose it is: a refusal has the plugin's own words alone. */
+const unsynchronized = (plugin: string, { why, message }: NriFailure): FailureError =>
+  new FailureError(
+    why === 'timedOut' ? 'TimedOut' : 'HostFailed',
+    why === 'refused' ? `NRI plugin "${plugin}" refused Synchronize: ${message}` : message,
+  );
 
 /** The loop is given back after so many: each is made of an OCI spec. */
 const SLICE = 16;

@@ -45,6 +45,8 @@ export interface Session {
   readonly shutDown: (timeoutMs: number) => Promise<void>;
   /** Resolves with the reason. */
   readonly closed: Promise<string>;
+  /** Whether it was closed for what it did or did not do: neither did it leave, nor do we end. */
+  readonly wasDropped: () => boolean;
 }
 
 /** With more unread bytes than this a plugin gets no more until it has read them. */
@@ -55,6 +57,7 @@ const BACKLOG_BYTES_MAX = 4 * 1024 * 1024;
  */
 const SILENT_MISSES = 3;
 const NS_PER_MS = 1_000_000n;
+const WE_END = 'scribe ended';
 
 /** `before`: when whoever waits now began to. */
 const isSilent = (misses: number, before: number): boolean => misses >= SILENT_MISSES && misses > before;
@@ -77,14 +80,14 @@ export const createSession = (
   let state: Extract<NriPluginState, 'registered' | 'synchronizing' | 'active'> = 'registered';
   let closeReason: string | null = null;
 
-  const closed = connection.closed.then(
-    (cause) =>
-      closeReason ?? (cause === undefined ? 'it disconnected' : `what came from it is no NRI: ${cause.message}`),
-  );
   const close = (reason: string): void => {
     closeReason ??= reason;
     connection.close();
   };
+  const closed = connection.closed.then((cause) => {
+    if (cause !== undefined) closeReason ??= `what came from it is no NRI: ${cause.message}`;
+    return closeReason ?? 'it disconnected';
+  });
 
   const failed = (asked: Asked, error: unknown, sinceNs: bigint): NriFailure => {
     const kind = failureKindOf(error);
@@ -163,10 +166,11 @@ export const createSession = (
       return { id, index, name: ownName, launched, pid, events, nriVersion, registeredNs, state, ...health.figures() };
     },
     close,
+    wasDropped: () => closeReason !== null && closeReason !== WE_END,
     shutDown: async (timeoutMs) => {
       const { fullName: service, methods } = PluginDefinition;
       await callMethod(connection.client, service, methods.shutdown, {}, { timeoutMs }).catch(() => undefined);
-      close('scribe ended');
+      close(WE_END);
     },
     closed,
   };

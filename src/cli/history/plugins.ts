@@ -42,13 +42,25 @@ const askedBy = (request: CallRequest): readonly string[] => {
   return request.method === 'UpdateContainerResources' && request.plugin !== undefined ? [request.plugin] : [];
 };
 
+/** As a failure of Synchronize says whose it is, in whichever words. */
+const NAMED = /NRI plugin "?([0-9]{2}-[A-Za-z0-9_.+-]+)/;
+
+/** An effect that failed has no answers: who was told what there is stands in the failure. */
+const answeredIn = (ended: EffectEnded): readonly string[] => {
+  const told = ended.kind === 'SynchronizePlugin' ? NAMED.exec(ended.failure?.message ?? '')?.[1] : undefined;
+  return told === undefined ? answersOf(ended).map(({ plugin }) => plugin) : [told];
+};
+
+/** "NN-name" of a plugin by the id of one of its connections. */
+export const pluginOfId = (id: string): string => id.replace(/@.*$/s, '');
+
 /** "NN-name" of each. */
 const pluginsIn = (event: Sequenced<DomainRecord>): readonly string[] => {
   switch (event.type) {
     case 'call.received':
       return askedBy(event.body.request);
     case 'effect.ended':
-      return answersOf(event.body).map(({ plugin }) => plugin);
+      return answeredIn(event.body);
     case 'container.adjusted':
       return ownersIn(event.body.owners);
     case 'container.stopping':
@@ -56,7 +68,7 @@ const pluginsIn = (event: Sequenced<DomainRecord>): readonly string[] => {
     case 'nri.plugin.registered':
       return [pluginName(event.body)];
     case 'nri.plugin.closed':
-      return [event.body.id.replace(/@.*$/s, '')];
+      return [pluginOfId(event.body.id)];
     default:
       return [];
   }

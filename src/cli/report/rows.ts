@@ -120,7 +120,8 @@ export const readThings = (queries: Queries, imageNames: Things['imageNames']): 
  * without it wherever it is named.
  */
 const callsSql = (where: string, withStreams: boolean): string => `
-  SELECT seq, at, CASE method WHEN 'Read' THEN ${ofReceived("body ->> '$.request.rpc'")} ELSE method END, code, failure, duration_ms, caller_uid, caller, container_id, image, own,
+  SELECT seq, at, CASE method WHEN 'Read' THEN ${ofReceived("body ->> '$.request.rpc'")} ELSE method END, code, failure, duration_ms, caller_uid,
+    ${CALLER}, container_id, image, own,
     CASE method WHEN 'CreateContainer' THEN ${ofReceived("body ->> '$.request.config.metadata.name'")} END,
     CASE WHEN code <> 0 THEN ${ofReceived("body ->> '$.request.method'")} END,
     CASE WHEN code <> 0 THEN ${ofReceived("body -> '$.request.config.labels'")} END,
@@ -134,6 +135,11 @@ const callsSql = (where: string, withStreams: boolean): string => `
       CASE WHEN container_id IS NULL OR method = 'CreateContainer' THEN json_array(pod_id, namespace, pod) END AS own
     FROM calls WHERE ${where} ORDER BY seq LIMIT -1
   ) call`;
+
+/** NRI plugins ask through scribe: no client is there, and the request names them. */
+const CALLER = `CASE WHEN caller IS NULL AND method IN ('UpdateContainerResources', 'StopContainer')
+      THEN 'NRI plugin ' || (SELECT coalesce(body ->> '$.request.plugin', body ->> '$.request.evicted.plugin') FROM records WHERE records.seq = call.seq)
+      ELSE caller END`;
 
 /** By the index on calls. */
 const STREAMS_OF_CALL = `(

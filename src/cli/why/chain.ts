@@ -27,6 +27,13 @@ const askedText = (records: Records, event: Sequenced, then: string): string => 
   return `${asked.by} called ${asked.rpc} (record ${asked.call.seq}${detail === '' ? '' : `, ${detail}`}): ${then}.`;
 };
 
+/** "NRI plugin 10-limits called UpdateContainerResources (record 12): its limits changed: cpuShares 200." */
+const changedText = (records: Records, event: EventOf<'container.updated' | 'sandbox.updated'>): string => {
+  const asked = askedFor(records, event);
+  const changed = `its limits changed: ${wordsOf(event)?.outcome ?? ''}.`;
+  return asked === null ? capital(changed) : `${asked.by} called ${asked.rpc} (record ${asked.call.seq}): ${changed}`;
+};
+
 const calledText = (event: EventOf<'call.received'>): string => {
   const { request } = event.body;
   const isOfImage = request.method === 'PullImage' || request.method === 'RemoveImage';
@@ -56,6 +63,9 @@ const sentenceOf = (records: Records, event: Sequenced): Sentence | null => {
       return plain(askedText(records, event, 'it was to be made'));
     case 'container.adjusted':
       return plain(`NRI plugins changed it: ${fieldsOwnedBy(event.body.owners)}.`);
+    case 'sandbox.updated':
+    case 'container.updated':
+      return plain(changedText(records, event));
     case 'sandbox.failed':
     case 'container.failed':
       return bad(`Its making was given up: ${failureWords(event.body.failure)}`);

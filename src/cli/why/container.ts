@@ -5,7 +5,7 @@ import { type Container, containersOf } from '../../domain/model/state.ts';
 import { duration, shortId } from '../format.ts';
 import type { Fact } from './answer.ts';
 import { endedHow } from './container-end.ts';
-import { type About, type ContainerStory, memoryWords } from './story.ts';
+import { type About, type ContainerStory, memoryWords, silenceFacts, silenceWords } from './story.ts';
 import { failureWords, signalName, statusWords } from './exit-words.ts';
 import { askedFor, thingWords } from './people.ts';
 import { type EventOf, lastOf } from './records.ts';
@@ -116,7 +116,7 @@ export const containerHeadline = (about: About, story: ContainerStory): string =
   if (how !== null) return `${subject} ${how.replace(/\.$/, '')}${removedWords(about, story)}`;
   if (story.present === null && lastOf(events, 'container.removed') !== null)
     return `${subject} never ran${removedWords(about, story)}`;
-  return `${subject} ${aliveWords(about, story)}`;
+  return `${subject} ${aliveWords(about, story)}${silenceWords(about, story.present?.podSandboxId)}`;
 };
 
 /** Where its memory was counted, as the exit tells. */
@@ -173,6 +173,7 @@ export const containerFacts = (about: About, story: ContainerStory): Fact[] => {
               requested.body.imageId,
           },
         ]),
+    ...silenceFacts(about, present?.podSandboxId),
     ...(slow === null ? [] : [{ name: 'slowest', text: `${stepName(slow.intent)}, ${duration(slow.tookNs ?? 0n)}` }]),
     ...(owed === null ? [] : [{ name: 'owed', text: `to be undone, and tried again: ${owed.message}` }]),
   ];

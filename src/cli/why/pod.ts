@@ -7,7 +7,7 @@ import { counted, duration } from '../format.ts';
 import { podStateOf } from '../past/things.ts';
 import type { Fact } from './answer.ts';
 import { interruptedWords, waitsFor } from './container.ts';
-import type { About } from './story.ts';
+import { type About, silenceFacts, silenceWords } from './story.ts';
 import { failureWords } from './exit-words.ts';
 import { askedFor, causeOf, isReboot, thingWords } from './people.ts';
 import { firstOf, lastOf } from './records.ts';
@@ -84,10 +84,11 @@ export const podHeadline = (about: About, story: PodStory): string => {
   const ready = firstOf(story.events, 'sandbox.ready');
   if (ready === null) return `${subject} is being made${waiting(about, story)}`;
   const ago = about.nowNs > ready.atNs ? about.nowNs - ready.atNs : 0n;
-  return `${subject} is ready since ${duration(ago)}`;
+  return `${subject} is ready since ${duration(ago)}${silenceWords(about, story.id)}`;
 };
 
-export const podFacts = ({ state }: About, { id, present, steps }: PodStory): Fact[] => {
+export const podFacts = (about: About, { id, present, steps }: PodStory): Fact[] => {
+  const { state } = about;
   const containers = containersOf(state, id);
   const running = containers.filter((one) => containerStateOf(one) === 'CONTAINER_RUNNING').length;
   const slow = slowestOf(steps);
@@ -98,6 +99,7 @@ export const podFacts = ({ state }: About, { id, present, steps }: PodStory): Fa
       ? []
       : [{ name: 'containers', text: `${counted(containers.length, 'container')}, ${running} running` }]),
     ...(present === null || present.ips.length === 0 ? [] : [{ name: 'addresses', text: present.ips.join(', ') }]),
+    ...silenceFacts(about, id),
     ...(slow === null ? [] : [{ name: 'slowest', text: `${stepName(slow.intent)}, ${duration(slow.tookNs ?? 0n)}` }]),
     ...(owed.length === 0
       ? []

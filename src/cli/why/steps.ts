@@ -2,7 +2,9 @@
 import type { EffectKind } from '../../domain/model/effects.ts';
 import { effectId, type Intent, type Sequenced } from '../../domain/model/records.ts';
 import type { Failure } from '../../domain/model/errors.ts';
+import type { PluginAnswer } from '../../domain/model/nri-plugins.ts';
 import { duration } from '../format.ts';
+import { answersOf, answersWords, pluginOfId } from '../history/plugins.ts';
 import type { Link } from './answer.ts';
 import { isOf } from './records.ts';
 
@@ -13,7 +15,13 @@ export interface Step {
   readonly requestedNs: bigint;
   readonly requestedMonoNs: bigint;
   /** null: it is under way, or was when the daemon ended. */
-  readonly ended: { readonly seq: number; readonly atNs: bigint; readonly failure: Failure | null } | null;
+  readonly ended: {
+    readonly seq: number;
+    readonly atNs: bigint;
+    readonly failure: Failure | null;
+    /** Of NRI plugins, where it asked some. */
+    readonly answers: readonly PluginAnswer[];
+  } | null;
   readonly tookNs: bigint | null;
 }
 
@@ -68,7 +76,7 @@ export const stepName = (intent: Intent): string => {
     case 'WaitUntil':
       return `waiting (${intent.purpose})`;
     case 'CallPlugins':
-      return `asking NRI plugins ${intent.plugins.join(', ')} (${intent.hook})`;
+      return `asking NRI plugins ${intent.plugins.map(pluginOfId).join(', ')} (${intent.hook})`;
     default:
       return nameOfKind(intent.kind);
   }
@@ -99,7 +107,7 @@ export const stepsOf = (events: readonly Sequenced[]): Step[] => {
       const step = steps.get(event.body.effect);
       if (step === undefined) continue;
       const failure = event.body.failure ?? null;
-      const ended = { seq: event.seq, atNs: event.atNs, failure };
+      const ended = { seq: event.seq, atNs: event.atNs, failure, answers: answersOf(event.body) };
       steps.set(event.body.effect, { ...step, ended, tookNs: between(step, event) });
     }
   }
@@ -119,7 +127,10 @@ export const slowestOf = (steps: readonly Step[]): Step | null =>
 
 const capital = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 
-/** A link for each step that failed, is under way, or took a while; the name of its effect is in it for who looks further. */
+/**
+ * A link for each step that failed, is under way, or took a while, and for each in which a plugin refused or gave no answer;
+ * the name of its effect is in it for who looks further.
+ */
 export const stepLinks = (steps: readonly Step[], nowNs: bigint): Link[] =>
   steps.flatMap((step): Link[] => {
     const { intent, ended, tookNs } = step;
@@ -129,9 +140,11 @@ export const stepLinks = (steps: readonly Step[], nowNs: bigint): Link[] =>
       const text = `${name} was begun and has no outcome yet, for ${duration(nowNs - step.requestedNs)}.`;
       return [{ seq: step.requestedSeq, atNs: step.requestedNs, text, tookNs: null, style: 'doubtful' as const }];
     }
-    const { seq, atNs, failure } = ended;
+    const { seq, atNs, failure, answers } = ended;
     if (failure !== null)
       return [{ seq, atNs, tookNs, text: `${name} failed: ${failure.message}`, style: 'bad' as const }];
-    if (intent.kind === 'WaitUntil' || (tookNs ?? 0n) < SHORT_NS) return [];
-    return [{ seq, atNs, tookNs, text: `${name} was done.`, style: 'faint' as const }];
+    const isWhole = answers.every((answer) => answer.failure === undefined);
+    if (intent.kind === 'WaitUntil' || (isWhole && (tookNs ?? 0n) < SHORT_NS)) return [];
+    const said = answers.length === 0 ? '' : `: ${answersWords(answers).replace(/\.$/, '')}`;
+    return [{ seq, atNs, tookNs, text: `${name} was done${said}.`, style: isWhole ? 'faint' : 'doubtful' }];
   });

@@ -1,7 +1,9 @@
 /** What answers are made from: the moment that is asked about, and the story of a container. Pure. */
 import { containerStream, type Sequenced } from '../../domain/model/records.ts';
 import type { Container, NodeState } from '../../domain/model/state.ts';
-import { bytes } from '../format.ts';
+import { silentShimOf } from '../../projections/silent-shims.ts';
+import { bytes, counted } from '../format.ts';
+import type { Fact } from './answer.ts';
 import type { Names } from '../history/names.ts';
 import { type EventOf, firstOf, lastOf, type Records } from './records.ts';
 import { type Step, stepsOf } from './steps.ts';
@@ -48,4 +50,22 @@ export const memoryWords = ({ events, requested }: ContainerStory): string => {
   const resources = lastOf(events, 'container.updated')?.body.resources ?? requested?.body.config.linux?.resources;
   const used = told?.peakBytes === undefined ? '' : `, at most ${bytes(Number(told.peakBytes))} used`;
   return `${limitWords(told?.limitBytes ?? resources?.memoryLimitInBytes)}${used}`;
+};
+
+const silenceIn = ({ state }: About, podSandboxId: string | undefined) => {
+  const sandbox = state.sandboxes.get(podSandboxId ?? '');
+  return sandbox === undefined ? null : silentShimOf(sandbox);
+};
+
+/** What is said of a pod, or of a container in it, may have changed since its shim was heard last. */
+export const silenceWords = (about: About, podSandboxId: string | undefined): string =>
+  silenceIn(about, podSandboxId) === null ? '' : ', as far as is known: its shim does not answer';
+
+export const silenceFacts = (about: About, podSandboxId: string | undefined): Fact[] => {
+  const silent = silenceIn(about, podSandboxId);
+  if (silent === null) return [];
+  const times = counted(silent.silences, 'time');
+  return [
+    { name: 'shim', text: `process ${silent.pid} gave no answer, ${times} in a row; it is asked again by itself` },
+  ];
 };

@@ -38,11 +38,20 @@ describe('logs in trouble', () => {
     const first = await startWriter(t, container, 'seq 0 9999; echo full; exec sleep 60');
     await eventually('the full disk', async () => (await readLog(container.logPath)).length > 120_000);
     assert.ok(first.isAlive());
+    const [trouble, ...others] = await eventually('the trouble', async () => {
+      const troubles = await keeper.troubles();
+      return troubles.some(({ lostRecords }) => lostRecords > 0) && troubles;
+    });
+    assert.deepEqual([trouble?.containerId, trouble?.logPath, others], ['full', container.logPath, []]);
+    assert.match(trouble?.why ?? '', /^ENOSPC/);
+    const agoMs = Date.now() - (trouble?.sinceMs ?? 0);
+    assert.ok(agoMs >= 0 && agoMs < 60_000, `${agoMs} ms ago`);
     await runOk(['mount', '-o', 'remount,size=4m', disk]);
     const noted = await eventually('the note', async () => {
       const content = contentOf(await readLog(container.logPath));
       return lossPattern.test(content.at(-1) ?? '') && content;
     });
+    assert.deepEqual(await keeper.troubles(), []);
     const { output, lost } = withoutNotes(noted);
     assert.equal(output.length + lost, 10_001);
     assert.deepEqual(output, numbers(output.length));

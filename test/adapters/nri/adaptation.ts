@@ -57,6 +57,7 @@ export interface TestedOptions {
   readonly settings?: Partial<NriSettings>;
   readonly takeUpdates?: TakeNriUpdates;
   readonly report?: NriPluginsOptions['report'];
+  readonly settle?: NriPluginsOptions['settle'];
   /** Before it starts. */
   readonly prepare?: (settings: NriSettings) => Promise<void>;
 }
@@ -77,6 +78,8 @@ export const startTested = async (owner: Owner, options: TestedOptions = {}): Pr
     stateDir: dir,
     spawner: { run },
     log: { info: () => undefined, warn: (message) => void warnings.push(message) },
+    settle: options.settle ?? (() => undefined),
+    steadyMs: 200,
     report: options.report ?? ((sentence) => void reports.push(sentence)),
     backoff: { firstMs: 20, lastMs: 100 },
   });

@@ -5,11 +5,13 @@ import { lstat, mkdir, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname } from 'node:path';
 import { before, describe, it } from 'node:test';
+import { createFindings, reportTo } from '../../../src/daemon/findings.ts';
 import { dial } from '../../../src/platform/linux/dial.ts';
 import { GrpcCode } from '../../../src/domain/model/errors.ts';
 import { requireRoot } from '../../support/netns.ts';
+import { eventually } from '../../support/pods.ts';
 import { pluginSettings, startTested } from './adaptation.ts';
-import { connectDouble } from './plugin-double.ts';
+import { connectDouble, type DoubleHandlers } from './plugin-double.ts';
 
 const PERMISSIONS = 0o777;
 
@@ -102,7 +104,7 @@ describe('plugins that connect', { timeout: 60_000, concurrency: true }, () => {
     const greedy = await connectDouble(t, socketPath, { events: 1 << 14 });
     await greedy.register();
     await greedy.mux.closed;
-    assert.match(nri.warnings.at(-1) ?? '', /it subscribes to events that there are not \(0x4000\)/);
+    assert.match(nri.reports.at(-1) ?? '', /it subscribes to events that there are not \(0x4000\)/);
     await (await connectDouble(t, socketPath, { name: 'good' })).register();
     await nri.registered('good');
     assert.deepEqual(
@@ -165,6 +167,60 @@ describe('plugins that connect', { timeout: 60_000, concurrency: true }, () => {
     assert.deepEqual(await policyOf('10', 'named', 0), [1_000, 'continue']);
     assert.deepEqual(await policyOf('20', 'named', 1), [2_000, 'fail']);
     assert.deepEqual(await policyOf('30', 'unnamed', 0), [10_000, 'fail']);
+  });
+
+  it('are named where they register and can not be configured, and so is the process of what does not even register', async (t) => {
+    const nri = await startTested(t, { settings: { registrationTimeoutMs: 200 } });
+    const { socketPath } = nri.settings;
+    const handlers = { Configure: async () => new Uint8Array([0xff, 0xff]) };
+    for (const [name, options] of [
+      ['greedy', { events: 0x7fffffff }],
+      ['garbled', { handlers }],
+    ] as const)
+      await (await connectDouble(t, socketPath, { name, ...options })).register();
+    await connectDouble(t, socketPath);
+    const told = await eventually(
+      'all are told',
+      async () => nri.warnings.length === 1 && nri.reports.length === 2 && nri.reports,
+    );
+    const words = (name: string) => `The NRI plugin 10-${name} (process ${process.pid}) connected, and can not be used`;
+    assert.deepEqual(told.toSorted(), [
+      `${words('garbled')}: the answer to nri.pkg.api.v1alpha1.Plugin/Configure cannot be decoded: premature EOF.`,
+      `${words('greedy')}: it subscribes to events that there are not (0x7fffffff).`,
+    ]);
+    assert.deepEqual(nri.warnings, [
+      `What connected to NRI (process ${process.pid}) is no plugin that can be used: it did not register within 200 ms.`,
+    ]);
+  });
+
+  it('are a finding once they were disconnected for what they did, until one of the name has stayed for a while', async (t) => {
+    const findings = createFindings();
+    const nri = await startTested(t, {
+      settings: { requestTimeoutMs: 100, missesMax: 1 },
+      report: reportTo(findings, { warn: () => undefined }),
+      settle: findings.settle,
+    });
+    const { socketPath } = nri.settings;
+    const connect = async (at: number, handlers: DoubleHandlers) => {
+      const double = await connectDouble(t, socketPath, { name: 'late', handlers });
+      await double.register();
+      const { id } = await nri.registered('late', at);
+      await nri.synchronize(id, [], []);
+      return { double, id };
+    };
+    const leaving = await connect(0, {});
+    leaving.double.socket.destroy();
+    await nri.gone(leaving.id);
+    assert.deepEqual(findings.list(), []);
+    const late = await connect(1, { StopPodSandbox: () => new Promise(() => undefined) });
+    await nri.ask(late.id, 'StopPodSandbox', { pod: undefined });
+    await nri.gone(late.id);
+    assert.deepEqual(findings.list(), [
+      'The NRI plugin 10-late was disconnected: it missed 1 deadlines in a row. It is asked nothing until it connects again.',
+    ]);
+    await connect(2, {});
+    assert.equal(findings.list().length, 1);
+    await eventually('it has stayed', async () => findings.list().length === 0);
   });
 
   it('have no socket where connections are switched off', async (t) => {

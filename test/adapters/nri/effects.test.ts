@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { test } from 'node:test';
 import { createNriEffects } from '../../../src/adapters/nri/effects.ts';
+import { messageOf } from '../../../src/domain/model/errors.ts';
 import { ContainerUpdate } from '../../../src/wire/nri/api.ts';
 import type { NriContainer, NriPodSandbox } from '../../../src/domain/model/nri-views.ts';
 
@@ -126,4 +127,30 @@ test('of what one answers to Synchronize the updates that can not be are told an
   await assert.rejects(synchronize(), /10001 entries/);
   assert.equal(dismissed.length, 1);
   assert.match(dismissed.join(), /^p: it could not be synchronized: NRI plugin "10-odd" sent .* at most 10000$/);
+});
+
+test('the failure of one that is not told what there is says whose it is', async () => {
+  const failed = async (why: 'refused' | 'timedOut', message: string): Promise<unknown> => {
+    const { SynchronizePlugin } = createNriEffects({
+      plugins: {
+        ask: () => assert.fail('nobody is asked'),
+        synchronize: async () => ({ ok: false, why, message, durationNs: 1n }),
+        dismiss: () => undefined,
+      },
+      tokenOf: (value) => value,
+      warn: () => undefined,
+      valuesOf: async () => () => null,
+    });
+    const plugin = { id: 'p', name: 'odd', index: '10', hooks: [] };
+    return await SynchronizePlugin(
+      { kind: 'SynchronizePlugin', plugin, pods: [], containers: [] },
+      { signal: AbortSignal.timeout(60_000), attach: () => undefined },
+    ).catch((error: unknown) => messageOf(error));
+  };
+  assert.equal(
+    await failed('refused', 'I do not want to'),
+    'NRI plugin "10-odd" refused Synchronize: I do not want to',
+  );
+  const late = 'The NRI plugin 10-odd did not answer Synchronize within 20 ms.';
+  assert.equal(await failed('timedOut', late), late);
 });

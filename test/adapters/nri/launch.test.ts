@@ -121,6 +121,22 @@ describe('launched plugins', { timeout }, () => {
     assert.match(found, /10-ends is not running .*life 3/);
   });
 
+  it('are no finding any more once they have stayed for a while after an end', async (t) => {
+    const findings = createFindings();
+    const nri = await startTested(t, {
+      report: reportTo(findings, { warn: () => undefined }),
+      settle: findings.settle,
+      prepare: (settings) => installScripted(settings, '10-frail', { acts: [{ hook: 'StopPodSandbox', crash: true }] }),
+    });
+    const { id } = await nri.registered('frail');
+    await nri.synchronize(id, [], []);
+    await nri.ask(id, 'StopPodSandbox', { pod: undefined });
+    const [told = ''] = await eventually('its end is told', async () => findings.list().length > 0 && findings.list());
+    assert.match(told, /10-frail is not running \(it disconnected; /);
+    await nri.registered('frail', 1);
+    await eventually('it has stayed', async () => findings.list().length === 0);
+  });
+
   it('are started again when they crash or are disconnected, and end with the daemon', async (t) => {
     const log = join(await tempDir(t), 'log');
     const nri = await startTested(t, {

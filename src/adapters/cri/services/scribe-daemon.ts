@@ -51,7 +51,7 @@ export interface DaemonPorts {
   }>;
   readonly owed: () => readonly OwedStream[];
   /** A sentence each. */
-  readonly findings: () => readonly string[];
+  readonly findings: () => Promise<readonly string[]>;
   /** What shows that the journal is not all that was written here, a sentence each. */
   readonly doubts: () => readonly string[];
   readonly underWay: () => readonly EffectUnderWay[];
@@ -81,7 +81,7 @@ export function daemonService(parts: CriParts, daemon: DaemonPorts): Handlers<ty
           stateHash: hash,
           decidedFromHash: decidedFromHash ?? '',
           owed: daemon.owed().map(owedMessage),
-          findings: [...daemon.findings()],
+          findings: [...(await daemon.findings())],
           underWay: daemon
             .underWay()
             .map(({ id, kind, stream, ageNs }) => ({ effect: id, kind, stream, ageNs: String(ageNs) })),

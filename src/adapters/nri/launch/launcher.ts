@@ -25,11 +25,14 @@ export interface Launcher {
   readonly stop: () => Promise<void>;
 }
 
+/** What findings are about, and begin with. `plugin`: its path where it was launched, else its name. */
+export const wordsFor = (plugin: string): string => `The NRI plugin ${plugin}`;
+
 /** One that ran this long was steady: its end is like a first one. */
-const STEADY_MS = 60_000;
+export const STEADY_MS = 60_000;
 
 export const keepLaunched = (found: FoundPlugin, { start, admit, backoff, report }: LauncherParts): Launcher => {
-  const plugin = `The NRI plugin ${found.path}`;
+  const plugin = wordsFor(found.path);
   const stopping = new AbortController();
   const { promise: tried, resolve: settleTried } = Promise.withResolvers<void>();
   let state: ReturnType<Launcher['state']> = 'starting';
