@@ -8,8 +8,9 @@ import type { PublishedView } from '../engine/published-view.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { workOwed } from '../projections/work-owed.ts';
 import type { Findings } from './findings.ts';
+import type { LogKeeper } from '../adapters/log-keeper/types.ts';
 import type { JournalReads } from './journal-reads.ts';
-import type { LogTroubles } from './log-troubles.ts';
+import { logTroubles } from './log-troubles.ts';
 import { nriPluginsReply } from './nri-status.ts';
 import type { Reload } from './reload.ts';
 import { type HasStates, takeSettledStates } from './live-states.ts';
@@ -23,7 +24,7 @@ export interface DaemonPortsSources {
   readonly view: PublishedView;
   readonly clock: Pick<Clock, 'monoNs'>;
   readonly findings: Findings;
-  readonly logTroubles: Pick<LogTroubles, 'findings'>;
+  readonly askLogTroubles: LogKeeper['troubles'];
   /** null: NRI is off. */
   readonly nri: Pick<NriPlugins, 'status'> | null;
   readonly journal: Pick<SqliteJournal, 'giveBack'>;
@@ -47,7 +48,7 @@ export function daemonPorts({
   view,
   clock,
   findings,
-  logTroubles,
+  askLogTroubles,
   nri,
   journal,
   reload,
@@ -66,7 +67,7 @@ export function daemonPorts({
     async findings() {
       const { handlers = {}, ...main } = view.state.network;
       const problems = [main, ...Object.values(handlers)].flatMap(({ problem }) => problem ?? []);
-      return [...findings.list(), ...(await logTroubles.findings()), ...problems, ...doubts()];
+      return [...findings.list(), ...(await logTroubles(askLogTroubles)), ...problems, ...doubts()];
     },
     doubts,
     underWay: () =>

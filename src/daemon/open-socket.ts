@@ -14,7 +14,6 @@ import { createJournalReads } from './journal-reads.ts';
 import { openEventCursor } from './event-cursor.ts';
 import type { Findings } from './findings.ts';
 import { startHousekeeping } from './housekeeping.ts';
-import { watchLogTroubles } from './log-troubles.ts';
 import { loggable } from './log.ts';
 import { createNetworkUpkeep, type NetworkUpkeep } from './network-upkeep.ts';
 import { startObserving } from './metrics-and-traces.ts';
@@ -136,8 +135,6 @@ async function openParts(
     report,
   });
   opened.defer(observed.close);
-  const logTroubles = watchLogTroubles({ ask: performers.logTroubles, log });
-  opened.defer(logTroubles.close);
   const journalReads = createJournalReads(observed.submit);
   opened.defer(journalReads.close);
   const composition = criParts({
@@ -161,7 +158,18 @@ async function openParts(
     streaming: { newId: sources.ids.hex64, urlFor: sessionListener.urlFor },
     sandboxDetails: performers.shim.sandboxDetails,
     daemon: daemonPorts({
-      ...{ rootDir, engine, view, clock, findings, logTroubles, nri: performers.nri, journal, reload, log },
+      ...{
+        rootDir,
+        engine,
+        view,
+        clock,
+        findings,
+        askLogTroubles: performers.logTroubles,
+        nri: performers.nri,
+        journal,
+        reload,
+        log,
+      },
       recordJournalRead: journalReads.record,
     }),
     onPassedOver: (events) => log.warn({ events }, 'container events were passed over: a client is too slow, or late'),

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LogTrouble } from '../../src/adapters/log-keeper/types.ts';
-import { troublesInWords, watchLogTroubles } from '../../src/daemon/log-troubles.ts';
+import { logTroubles, troublesInWords } from '../../src/daemon/log-troubles.ts';
 
 const troubleOf = (containerId: string, sinceMs: number): LogTrouble => ({
   containerId,
@@ -21,24 +21,10 @@ test('a full disk of the logs of many containers is one sentence, by the one tha
   );
 });
 
-test('it is logged when it begins and when it is over; a keeper that gives no answer is told, and nothing fails of it', async (t) => {
-  let troubles: readonly LogTrouble[] | null = [];
-  const logged: string[] = [];
-  const note = (message: unknown): void => void logged.push(String(message));
-  const { findings, close } = watchLogTroubles({
-    ask: async () => troubles ?? Promise.reject(new Error('no answer')),
-    log: { warn: note, info: note },
-  });
-  t.after(close);
-  assert.deepEqual(await findings(), []);
-  troubles = [troubleOf('a', 1_000)];
-  const [told = ''] = await findings();
+test('a keeper that gives no answer is told, and nothing fails of it', async () => {
+  assert.deepEqual(await logTroubles(async () => []), []);
+  const [told = ''] = await logTroubles(async () => [troubleOf('a', 1_000)]);
   assert.match(told, /^The log of container a/);
-  await findings();
-  assert.deepEqual(logged, [told]);
-  troubles = [];
-  assert.deepEqual(await findings(), []);
-  assert.deepEqual(logged, [told, 'all logs of containers are written again']);
-  troubles = null;
-  assert.deepEqual(await findings(), ['Whether logs of containers are written is not known: no answer']);
+  const unknown = await logTroubles(() => Promise.reject(new Error('no answer')));
+  assert.deepEqual(unknown, ['Whether logs of containers are written is not known: no answer']);
 });

@@ -71,7 +71,7 @@ describe('the log keeper', () => {
     await eventually('more lines', async () => (await log()).length > lengthBefore, 30_000);
   });
 
-  test('has no room for a log: the daemon logs it, and doctor says so as long as it is so', async (t) => {
+  test('has no room for a log: doctor says so as long as it is so', async (t) => {
     const { daemon } = node;
     const disk = join(logDirectory, 'small');
     await mkdir(disk);
@@ -87,7 +87,6 @@ describe('the log keeper', () => {
       `problem +daemon +The log of container ${containerId}, ${disk}/crowded\\.log, can not be written \\(ENOSPC: .*\\): [1-9]\\d* lines are lost`,
     );
     await eventually('doctor says so', async () => full.test(await told()), 30_000);
-    assert.match(daemon.log(), /The log of container .*, can not be written \(ENOSPC/);
     await rm(join(disk, 'others'));
     await eventually('doctor says so no more', async () => !full.test(await told()), 30_000);
     await daemon.cri.runtime.removeContainer({ containerId });
