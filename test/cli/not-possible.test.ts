@@ -150,6 +150,11 @@ test('an export that cannot be written, of a record that cannot be read, or with
   );
   const cursor = ['--cursor-file', join(dir, 'none/c'), '--output', join(dir, 'out')];
   await fails(['export', '--root', root, ...cursor], 1, /--cursor-file .*none\/c cannot be written: ENOENT/);
+  await fails(
+    ['export', '--root', root, '--tlog', join(dir, 'words')],
+    1,
+    /--tlog .*words cannot be written: ENOTDIR.*\. Make/,
+  );
   for (const format of ['json', 'ocsf', 'kubernetes-audit', 'cloudevents', 'otlp'])
     for (const level of ['metadata', 'request-response']) {
       const { exitStatus, stderr } = await scribe(['export', '--root', damaged, '--format', format, '--level', level]);
