@@ -71,6 +71,10 @@ describe('a call is told of alike', () => {
     await node.ask({ method: 'LoadImages' });
     const config = containerOf('none', 'nowhere.test/none:1', 'unmade');
     await node.ask({ method: 'CreateContainer', podSandboxId: ids.web, config });
+    // As kubelet asks for one that has gone meanwhile.
+    const gone = { image: `sha256:${'9'.repeat(64)}`, userSpecifiedImage: 'nowhere.test/gone:1' };
+    const asked = { ...containerOf('gone', '', 'unmade'), image: gone };
+    await node.ask({ method: 'CreateContainer', podSandboxId: ids.web, config: asked });
     const [containerId = ''] = [...node.engine.state.containers.keys()];
     const read = { rpc: 'ContainerStatus', request: { containerId }, durationNs: '5' };
     await node.ask({ method: 'Read', about: containerStream(containerId), ...read });
@@ -105,6 +109,7 @@ describe('a call is told of alike', () => {
         ['shop', 'unlucky', null],
         [null, null, null],
         ['shop', 'web', 'none'],
+        ['shop', 'web', 'gone'],
         ['shop', 'restored', 'c0'],
         ['shop', 'web', null],
       ],
@@ -157,7 +162,10 @@ describe('a call is told of alike', () => {
     for (const [words, methods] of [
       [['--pod', 'shop/unlucky'], ['RestorePod']],
       [['--label', 'app=lost'], ['RestorePod']],
-      [['--label', 'app=unmade'], ['CreateContainer']],
+      [
+        ['--label', 'app=unmade'],
+        ['CreateContainer', 'CreateContainer'],
+      ],
       [
         ['--pod', 'restored'],
         ['RestorePod', 'RestorePod'],
@@ -188,8 +196,12 @@ describe('a call is told of alike', () => {
     for (const words of [
       ['--label', 'app=web'],
       ['--image', IMAGE.id],
+      ['--image', image],
+      ['--image', 'nowhere.test/none:1'],
+      ['--image', 'nowhere.test/gone:1'],
     ]) {
       const calls = (await told('history', ...words)).filter(({ type }) => type === 'call.received');
+      assert.ok(calls.length > 0, words.join(' '));
       const counted = (await rows(...words)).filter(({ method }) => !/Status$/.test(method));
       assert.deepEqual(
         counted.map(({ record }) => record).sort((one, other) => one - other),
