@@ -7,12 +7,12 @@ import { before, describe, test } from 'node:test';
 import type { CallDraft } from '../../src/domain/call/draft.ts';
 import { containerStream } from '../../src/domain/model/records.ts';
 import { openQueries } from '../../src/journal/queries.ts';
-import { idOf } from '../engine/rig.ts';
+import { exitOf, idOf } from '../engine/rig.ts';
 import { CHECKPOINT_PATH } from '../simulation/checkpoint.ts';
 import { IMAGE } from '../simulation/images.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
 import { rowsOf } from './story.ts';
-import { jsonLines, recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
+import { jsonLines, type Node, recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
 
 const image = IMAGE.repoTags[0] ?? '';
 
@@ -212,5 +212,34 @@ describe('a call is told of alike', () => {
     const lost = await told('history', '--container', 'c0');
     assert.equal(new Set(lost.map(({ call }) => call)).size, 3);
     assert.ok((await told('history', '--image', 'nowhere.test/none:1')).length === 4);
+  });
+
+  test('why knows what was to be restored, and what became of a pod that was asked for again', async (t) => {
+    const why = async (dir: string, thing: string): Promise<string> => {
+      const { exitStatus, stdout, stderr } = await scribe(['why', '--root', dir, thing]);
+      assert.equal(exitStatus, 0, stderr);
+      return stdout;
+    };
+    for (const thing of ['shop/unlucky', 'pod:unlucky', 'shop/unlucky/c1'])
+      assert.match(
+        await why(root.dir, thing),
+        /^RestorePod of pod shop\/unlucky by .* failed after .* NOT_FOUND/,
+        thing,
+      );
+
+    const node: Node = await startNode({
+      perform: {
+        KillTask: async ({ podSandboxId, containerId }) => {
+          setImmediate(() => void node.engine.observe(exitOf(podSandboxId, containerId, 137, 11)));
+          return { alreadyGone: false };
+        },
+      },
+    });
+    const run: CallDraft = { method: 'RunPodSandbox', config: podOf('gone', 'web'), runtimeHandler: '' };
+    const podSandboxId = idOf(await node.ask(run));
+    await node.ask(run);
+    await node.ask({ method: 'RemovePodSandbox', podSandboxId });
+    const { dir } = await rootWith(t, recordsOf(node));
+    assert.match(await why(dir, 'shop/gone'), /^Pod shop\/gone \S+ was removed/);
   });
 });
