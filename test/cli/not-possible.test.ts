@@ -166,6 +166,13 @@ test('an export that cannot be written, of a record that cannot be read, or with
   assert.match(stdout, /"body":\{"unreadable":true\}/);
 });
 
+test('a directory in the place of a journal is said to be one', async (t) => {
+  const odd = await tempDir(t);
+  await mkdir(join(odd, 'journal.db'));
+  for (const words of [['history'], ['report'], ['verify'], ['journal', 'info'], ['sql', 'SELECT 1']])
+    await fails([...words, '--root', odd], 1, /The journal .*journal\.db cannot be read: it is a directory\.$/m);
+});
+
 test('standard output that is full ends a command with a sentence', async () => {
   for (const words of ['export', 'history']) {
     const command = `${process.execPath} --no-warnings ${program} ${words} --root ${root} > /dev/full`;
