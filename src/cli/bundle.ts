@@ -8,13 +8,13 @@ import { openReader } from '../journal/open.ts';
 import { messageOf } from '../domain/model/errors.ts';
 import { checkPlace, writeArchive } from './bundle/archive.ts';
 import { type Part, partsOf } from './bundle/parts.ts';
-import { command, failure } from './command.ts';
+import { command, failure, misuse } from './command.ts';
 import { withRemedy } from './damage.ts';
 import { levelOption, parseLevel } from './export/level.ts';
 import { bytes } from './format.ts';
 import { type ReadExtent, write } from './io.ts';
 import { journalOf, nodeOptions, readsInRoot, rootOf } from './places.ts';
-import { createProgress } from './progress.ts';
+import { createProgress, type Progress } from './progress.ts';
 import { createTable } from './table.ts';
 import { MOMENT_FORMS, parseRange, seqsOf } from './time-argument.ts';
 
@@ -63,6 +63,42 @@ const extentOf = (root: string, range: { readonly since: string; readonly until:
   }
 };
 
+const refuseScratch = (thrown: Error): never => {
+  throw failure(
+    `What goes into a bundle is made in ${tmpdir()}, which cannot be written: ${thrown.message}. Make room there, or name another directory by TMPDIR.`,
+    thrown,
+  );
+};
+
+/** What is not whole is no bundle, and what it is made from goes in any case. */
+const writeBundle = async (
+  parts: readonly Part[],
+  name: string,
+  path: string,
+  progress: Progress,
+): Promise<readonly Made[]> => {
+  const scratch = join(tmpdir(), `scribe-bundle-${randomUUID()}`);
+  const { keep } = passing([scratch, path]);
+  try {
+    const dir = join(scratch, name);
+    await mkdir(scratch, { mode: DIR_MODE }).catch(refuseScratch);
+    await mkdir(dir, { mode: DIR_MODE }).catch(refuseScratch);
+    const made: Made[] = [];
+    for (const part of parts) {
+      progress.draw(() => [`making ${part.name}`]);
+      made.push(await madeOf(part, dir));
+    }
+    await writeFile(join(dir, LISTING), made.map(lineOf).join(''), { mode: 0o600 }).catch(refuseScratch);
+    progress.draw(() => [`writing ${path}`]);
+    await writeArchive(scratch, name, path);
+    progress.clear();
+    return made;
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+    keep();
+  }
+};
+
 export const bundle = command({
   name: 'bundle',
   summary: 'put what a bug report needs into one file',
@@ -87,46 +123,31 @@ export const bundle = command({
   run: async ({ since = SINCE, until, level: levelText, output, ...node }, _operands, io) => {
     const level = parseLevel(levelText);
     parseRange({ since, until });
+    if (output === '-')
+      throw misuse('--output -: a bundle is a file of its own: name one (./- is one that is called so).');
     const root = await rootOf(node).catch((error: unknown) => {
       throw failure(`${messageOf(error)}\nName the root directory with --root to have a bundle all the same.`, error);
     });
     const name = `scribe-${hostname()}-${new Date().toISOString().replace(/[:.]/g, '')}`;
     const path = resolve(output ?? `${name}.tar.gz`);
     await checkPlace(path);
-    const scratch = join(tmpdir(), `scribe-bundle-${randomUUID()}`);
-    // What is not whole is no bundle.
-    const { keep } = passing([scratch, path]);
+    const parts = await partsOf({ root, level, since, until, node });
     const progress = createProgress(io.stderr);
-    try {
-      const dir = join(scratch, name);
-      await mkdir(scratch, { mode: DIR_MODE });
-      await mkdir(dir, { mode: DIR_MODE });
-      const made: Made[] = [];
-      for (const part of await partsOf({ root, level, since, until, node })) {
-        progress.draw(() => [`making ${part.name}`]);
-        made.push(await madeOf(part, dir));
-      }
-      await writeFile(join(dir, LISTING), made.map(lineOf).join(''), { mode: 0o600 });
-      void io.recordRead?.(extentOf(root, { since, until }));
-      progress.draw(() => [`writing ${path}`]);
-      await writeArchive(scratch, name, path);
-      progress.clear();
-      const table = createTable(io.stdout, [
-        { title: 'FILE', widthMax: 40 },
-        { title: 'SIZE', widthMax: 12 },
-        { title: 'WHAT', widthMax: 200 },
-      ]);
-      for (const { name: file, about, sizeBytes, problem } of made)
-        await table.add(
-          [file, sizeBytes === null ? '-' : bytes(sizeBytes), problem === null ? about : `${about}: ${problem}`],
-          problem === null ? 'plain' : 'doubtful',
-        );
-      await table.flush();
-      await write(io.stdout, `\n${path}: ${bytes((await stat(path)).size)}\n`);
-      return 0;
-    } finally {
-      await rm(scratch, { recursive: true, force: true });
-      keep();
-    }
+    // Shown when it is whole and nothing else is left: who reads it may stop at the first line.
+    const made = await writeBundle(parts, name, path, progress);
+    void io.recordRead?.(extentOf(root, { since, until }));
+    const table = createTable(io.stdout, [
+      { title: 'FILE', widthMax: 40 },
+      { title: 'SIZE', widthMax: 12 },
+      { title: 'WHAT', widthMax: 200 },
+    ]);
+    for (const { name: file, about, sizeBytes, problem } of made)
+      await table.add(
+        [file, sizeBytes === null ? '-' : bytes(sizeBytes), problem === null ? about : `${about}: ${problem}`],
+        problem === null ? 'plain' : 'doubtful',
+      );
+    await table.flush();
+    await write(io.stdout, `\n${path}: ${bytes((await stat(path)).size)}\n`);
+    return 0;
   },
 });

@@ -21,6 +21,9 @@ import { parseRange, rangeOptions, seqsOf } from './time-argument.ts';
 import { refuseAmbiguous, thingFilterOf, thingOptions } from './things.ts';
 import type { Waiting } from './waiting.ts';
 
+/** As a file's name; ./- is a file that is called so. */
+const STDOUT = '-';
+
 const options = {
   root: rootOption,
   config: configOption,
@@ -35,7 +38,7 @@ const options = {
   output: {
     value: 'FILE',
     about:
-      'Appends to this file, instead of writing to standard output; with --follow to the file that is at this path by then, where somebody rotates it.',
+      'Appends to this file, instead of writing to standard output (-); with --follow to the file that is at this path by then, where somebody rotates it.',
   },
   endpoint: {
     value: 'URL',
@@ -92,7 +95,7 @@ const targetOf = async ({ output, endpoint, format, follow }: Values<typeof opti
   if (endpoint !== undefined && (output !== undefined || format !== 'otlp'))
     throw misuse('--endpoint goes with --format otlp, and without --output.');
   if (endpoint !== undefined) return otlpTarget(receiverOf(endpoint), tell, waiting);
-  return output === undefined ? streamTarget(io.stdout) : fileTarget(resolve(output), waiting);
+  return output === undefined || output === STDOUT ? streamTarget(io.stdout) : fileTarget(resolve(output), waiting);
 };
 
 const cursorOf = async (file: string | undefined, path: string, headSeq: number, waiting: Waiting): Promise<Cursor> =>
@@ -154,7 +157,7 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
     const run: Export = { items, writePage: writePageOf(format), level, target, cursor, giving };
     if (follow) void io.recordRead?.({ fromSeq: next }, given.atEnd);
     const firstSeq = next;
-    await items.learnBefore(next);
+    items.learnThrough(toSeq);
     const sent = await sendRange(run, next, toSeq);
     void io.recordRead?.({ fromSeq: firstSeq, toSeq, shown: sent });
     if (sent === 0 && !follow)
@@ -182,6 +185,8 @@ export const exportCommand = command({
   summary: "write the journal for other people's tools",
   description: [
     'Writes records, all or those of a pod, container, image or time, in a format that other tools read, to standard output, a file, or a receiver of OTLP. A record is known by its node and seq: with --cursor-file every record comes at least once, over crashes of whoever reads and writes, and one that comes twice is the same.',
+    'What is chosen is what scribe history --events shows of it: a call that had to do with it comes with all of its records, also where its request does not name it. With --follow that is known as far as the call has gone when each is recorded, and at its call.completed whole: that one also says which object a call was given that another had made, where its call.received has the id that it would have had.',
+    'A range is one of records. Formats that tell of whole calls (ocsf, kubernetes-audit) tell of one where it ended; scribe history, report and sql count it where it began.',
     'At the default --level nothing is written that a client chose freely: no commands, arguments, environment, labels, annotations, paths or messages. Values of environment variables and credentials are in no journal, and so in no export.',
     "With --tlog DIR every record's body_hash, the Merkle tree over them (RFC 6962) and a signed checkpoint become files that verifiers of transparency logs read, such as fsck of Tessera. No body is among them, so they show nothing of what was recorded, and a journal that was pruned has all of them. Written again into the same directory, they grow.",
     'Reads the journal itself, with the daemon up or down, and changes nothing in it. What checks signatures is printed by scribe journal vkey.',

@@ -51,7 +51,7 @@ const options = {
 
 const limitOf = (text: string | undefined): number => {
   if (text === undefined) return Number.POSITIVE_INFINITY;
-  if (!/^\d{1,9}$/.test(text)) throw misuse(`--limit ${text}: that is no number.`);
+  if (!/^\d{1,9}$/.test(text)) throw misuse(`--limit ${text}: that is no number from 0 to 999999999.`);
   return Number(text);
 };
 

@@ -2,7 +2,7 @@
  * Where a node's things are, for commands: options say it, else the configuration does. A command that is told all it
  * needs by options reads no configuration, so that a broken one does not hide the journal.
  */
-import { access, constants } from 'node:fs/promises';
+import { access, constants, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { ConfigOverrides } from '../config/load.ts';
 import { messageOf } from '../domain/model/errors.ts';
@@ -88,6 +88,8 @@ export const readableJournal = async (rootDir: string): Promise<string> => {
   const path = journalOf(rootDir);
   try {
     await access(path, constants.R_OK);
+    // SQLite would call that a disk that fails.
+    if ((await stat(path)).isDirectory()) throw new Error('it is a directory');
     return path;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

@@ -60,7 +60,7 @@ export const thingOptions = {
   image: {
     value: 'IMAGE',
     about:
-      'Only what is about this image, and about containers that run from it or mount it: a reference, or its id or the beginning of it.',
+      'Only what is about this image, and about containers that run from it or mount it: a reference, or its id or the beginning of it. Pulls that failed say no id: they are found by the reference that they asked for.',
   },
   namespace: { value: 'NAMESPACE', about: 'Only pods of this namespace and their containers.' },
   label: {

@@ -30,6 +30,16 @@ const append = async ({ journalPath }: Root, records: readonly JournalRecord[]):
 };
 
 describe('export into a file', () => {
+  test('that is called - is one to standard output', async () => {
+    const [plain, named] = [
+      await scribe(['export', '--root', root.dir]),
+      await scribe(['export', '--root', root.dir, '--output', '-']),
+    ];
+    assert.ok(plain.stdout !== '');
+    assert.deepEqual(named, plain);
+    assert.ok(!existsSync('-'));
+  });
+
   test('a cursor goes on where the target is, and belongs to one journal', async () => {
     const dir = await tempDir(owner);
     const half = Math.floor(story.records.length / 2);

@@ -3,9 +3,11 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { copyFile, mkdir, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { before, test } from 'node:test';
 import type { DoctorResult } from '../../src/adapters/doctor/result.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
+import { eventually } from '../support/pods.ts';
 import { run, runOk } from '../support/process.ts';
 import { fillAtOnce, freeBytesOf, mountBrokenDisk, mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
@@ -150,6 +152,11 @@ test('an export that cannot be written, of a record that cannot be read, or with
   );
   const cursor = ['--cursor-file', join(dir, 'none/c'), '--output', join(dir, 'out')];
   await fails(['export', '--root', root, ...cursor], 1, /--cursor-file .*none\/c cannot be written: ENOENT/);
+  await fails(
+    ['export', '--root', root, '--tlog', join(dir, 'words')],
+    1,
+    /--tlog .*words cannot be written: ENOTDIR.*\. Make/,
+  );
   for (const format of ['json', 'ocsf', 'kubernetes-audit', 'cloudevents', 'otlp'])
     for (const level of ['metadata', 'request-response']) {
       const { exitStatus, stderr } = await scribe(['export', '--root', damaged, '--format', format, '--level', level]);
@@ -157,6 +164,13 @@ test('an export that cannot be written, of a record that cannot be read, or with
     }
   const { stdout } = await scribe(['export', '--root', damaged, '--since', '40', '--until', '40']);
   assert.match(stdout, /"body":\{"unreadable":true\}/);
+});
+
+test('a directory in the place of a journal is said to be one', async (t) => {
+  const odd = await tempDir(t);
+  await mkdir(join(odd, 'journal.db'));
+  for (const words of [['history'], ['report'], ['verify'], ['journal', 'info'], ['sql', 'SELECT 1']])
+    await fails([...words, '--root', odd], 1, /The journal .*journal\.db cannot be read: it is a directory\.$/m);
 });
 
 test('standard output that is full ends a command with a sentence', async () => {
@@ -293,6 +307,19 @@ test('a bundle that the disk has no room for leaves nothing behind', async (t) =
   assert.equal((await scribe(words)).exitStatus, 0);
 });
 
+test('a bundle is there for whoever does not read what is in it, and nothing else is left', async (t) => {
+  const [output, temporary] = [join(await tempDir(t), 'bundle.tar.gz'), await tempDir(t)];
+  const env = { ...process.env, TMPDIR: temporary };
+  const command = `${process.execPath} --no-warnings ${program} bundle --root ${root} --since 1 --output ${output} | true`;
+  const { exitCode, stderr } = await run(['sh', '-c', command], { env });
+  assert.deepEqual([exitCode, stderr], [0, '']);
+  // Whatever takes away what a command leaves has had its time.
+  await eventually('what it was made from is gone', async () => (await readdir(temporary)).length === 0);
+  await setTimeout(300);
+  assert.ok(existsSync(output));
+  await fails(['bundle', '--root', root, '--output', '-'], 2, /--output -: a bundle is a file of its own: name one/);
+});
+
 test('a bundle that cannot be made where it is wanted is refused before anything is made for it', async () => {
   const there = join(dir, 'words');
   // Where its parts would be made.
@@ -303,6 +330,7 @@ test('a bundle that cannot be made where it is wanted is refused before anything
     assert.match(stderr, said);
     assert.equal(exitCode, 1);
   };
+  await refused(join(dir, 'bundle.tar.gz'), /made in .*none, which cannot be written: ENOENT.* by TMPDIR\.$/m);
   await refused(there, /words cannot be made: EEXIST.*\. Name another with --output\.$/m);
   await refused(join(dir, 'none/bundle.tar.gz'), /bundle\.tar\.gz cannot be made: ENOENT/);
   assert.equal(await readFile(there, 'utf8'), 'some words\n');

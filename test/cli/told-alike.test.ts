@@ -7,12 +7,12 @@ import { before, describe, test } from 'node:test';
 import type { CallDraft } from '../../src/domain/call/draft.ts';
 import { containerStream } from '../../src/domain/model/records.ts';
 import { openQueries } from '../../src/journal/queries.ts';
-import { idOf } from '../engine/rig.ts';
+import { exitOf, idOf } from '../engine/rig.ts';
 import { CHECKPOINT_PATH } from '../simulation/checkpoint.ts';
 import { IMAGE } from '../simulation/images.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
 import { rowsOf } from './story.ts';
-import { jsonLines, recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
+import { jsonLines, type Node, recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
 
 const image = IMAGE.repoTags[0] ?? '';
 
@@ -71,6 +71,10 @@ describe('a call is told of alike', () => {
     await node.ask({ method: 'LoadImages' });
     const config = containerOf('none', 'nowhere.test/none:1', 'unmade');
     await node.ask({ method: 'CreateContainer', podSandboxId: ids.web, config });
+    // As kubelet asks for one that has gone meanwhile.
+    const gone = { image: `sha256:${'9'.repeat(64)}`, userSpecifiedImage: 'nowhere.test/gone:1' };
+    const asked = { ...containerOf('gone', '', 'unmade'), image: gone };
+    await node.ask({ method: 'CreateContainer', podSandboxId: ids.web, config: asked });
     const [containerId = ''] = [...node.engine.state.containers.keys()];
     const read = { rpc: 'ContainerStatus', request: { containerId }, durationNs: '5' };
     await node.ask({ method: 'Read', about: containerStream(containerId), ...read });
@@ -105,6 +109,7 @@ describe('a call is told of alike', () => {
         ['shop', 'unlucky', null],
         [null, null, null],
         ['shop', 'web', 'none'],
+        ['shop', 'web', 'gone'],
         ['shop', 'restored', 'c0'],
         ['shop', 'web', null],
       ],
@@ -157,7 +162,10 @@ describe('a call is told of alike', () => {
     for (const [words, methods] of [
       [['--pod', 'shop/unlucky'], ['RestorePod']],
       [['--label', 'app=lost'], ['RestorePod']],
-      [['--label', 'app=unmade'], ['CreateContainer']],
+      [
+        ['--label', 'app=unmade'],
+        ['CreateContainer', 'CreateContainer'],
+      ],
       [
         ['--pod', 'restored'],
         ['RestorePod', 'RestorePod'],
@@ -188,8 +196,12 @@ describe('a call is told of alike', () => {
     for (const words of [
       ['--label', 'app=web'],
       ['--image', IMAGE.id],
+      ['--image', image],
+      ['--image', 'nowhere.test/none:1'],
+      ['--image', 'nowhere.test/gone:1'],
     ]) {
       const calls = (await told('history', ...words)).filter(({ type }) => type === 'call.received');
+      assert.ok(calls.length > 0, words.join(' '));
       const counted = (await rows(...words)).filter(({ method }) => !/Status$/.test(method));
       assert.deepEqual(
         counted.map(({ record }) => record).sort((one, other) => one - other),
@@ -200,5 +212,34 @@ describe('a call is told of alike', () => {
     const lost = await told('history', '--container', 'c0');
     assert.equal(new Set(lost.map(({ call }) => call)).size, 3);
     assert.ok((await told('history', '--image', 'nowhere.test/none:1')).length === 4);
+  });
+
+  test('why knows what was to be restored, and what became of a pod that was asked for again', async (t) => {
+    const why = async (dir: string, thing: string): Promise<string> => {
+      const { exitStatus, stdout, stderr } = await scribe(['why', '--root', dir, thing]);
+      assert.equal(exitStatus, 0, stderr);
+      return stdout;
+    };
+    for (const thing of ['shop/unlucky', 'pod:unlucky', 'shop/unlucky/c1'])
+      assert.match(
+        await why(root.dir, thing),
+        /^RestorePod of pod shop\/unlucky by .* failed after .* NOT_FOUND/,
+        thing,
+      );
+
+    const node: Node = await startNode({
+      perform: {
+        KillTask: async ({ podSandboxId, containerId }) => {
+          setImmediate(() => void node.engine.observe(exitOf(podSandboxId, containerId, 137, 11)));
+          return { alreadyGone: false };
+        },
+      },
+    });
+    const run: CallDraft = { method: 'RunPodSandbox', config: podOf('gone', 'web'), runtimeHandler: '' };
+    const podSandboxId = idOf(await node.ask(run));
+    await node.ask(run);
+    await node.ask({ method: 'RemovePodSandbox', podSandboxId });
+    const { dir } = await rootWith(t, recordsOf(node));
+    assert.match(await why(dir, 'shop/gone'), /^Pod shop\/gone \S+ was removed/);
   });
 });

@@ -1,11 +1,13 @@
 /**
- * Reads a journal as items for formats: pages of records in order of seq, those about chosen objects, each with what names
- * and calls say of it. Shows nothing; short transactions, with the daemon up or down.
+ * Reads a journal as items for formats: pages of records in order of seq, those that a history of chosen objects with all its
+ * events shows, each with what names and calls say of it. Shows nothing; short transactions, with the daemon up or down.
  */
 import { subjectsOf } from '../../domain/call/catalogue.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
-import { type Entry, knownAs } from '../history/entries.ts';
+import { isTold, knownAs } from '../history/entries.ts';
+import { learnMakings } from '../history/makings.ts';
+import { entryOf } from '../history/marked-entries.ts';
 import { namedObject, type NamedObject, objectsOfCall } from '../history/named-object.ts';
 import { createNames, recordOf } from '../history/names.ts';
 import { createSelection, type Wanted } from '../history/selection.ts';
@@ -18,24 +20,39 @@ export interface ItemPage {
 }
 
 export interface ItemReader {
-  /** Learns which objects bear the wanted names from what was recorded before. */
-  readonly learnBefore: (seq: number) => Promise<void>;
+  /** Learns which objects bear the wanted names from what was recorded up to there; of what is recorded later, as it comes. */
+  readonly learnThrough: (seq: number) => void;
   /** From `fromSeq` on, at most to `toSeq`: a page at a time. */
   readonly pages: (fromSeq: number, toSeq: number) => Generator<ItemPage>;
 }
 
+/** A call's records stand near each other. */
+const REMEMBERED_MAX = 10_000;
+
 export const createItemReader = (reader: JournalReader, node: string, wanted: Wanted): ItemReader => {
   const names = createNames(reader);
   const selection = createSelection(wanted);
+  /** Of calls that have ended: through which record theirs are chosen. */
+  const remembered = new Map<number, number>();
 
-  /** A record as selections know what is told: a call by the objects that it names. */
-  const entryOf = (record: JournalRecord, call: EndedCall | null): Entry => {
-    const received = call === null ? knownAs('call.received', record) : call.received;
-    if (received === null && call === null) return { kind: 'event', record };
-    const asked = received === null ? [] : subjectsOf(received.event.body.request);
-    const streams = new Set([...asked, ...(call?.streams ?? [])]);
-    return { kind: 'call', received, completed: call?.completed ?? null, events: [], streams };
+  /** By all that a call has had to do with so far: what its request does not name, the records behind that tell. 0: not chosen. */
+  const chosenThrough = (call: number): number => {
+    const known = remembered.get(call);
+    if (known !== undefined) return known;
+    const options = { reader, selection, withEvents: false, range: { since: null, until: null } };
+    const entry = entryOf(options, call, true, Number.MAX_SAFE_INTEGER).find(({ kind }) => kind === 'call');
+    if (entry?.kind !== 'call') return 0;
+    const endSeq = entry.completed?.record.seq ?? null;
+    const through = selection.has(entry) ? (endSeq ?? Number.POSITIVE_INFINITY) : 0;
+    if (remembered.size >= REMEMBERED_MAX) remembered.clear();
+    if (endSeq !== null) remembered.set(call, through);
+    return through;
   };
+
+  /** What is done on behalf of a chosen call stands beneath it until it ends, but for what is told by itself. */
+  const isChosen = (record: JournalRecord): boolean =>
+    selection.has({ kind: 'event', record }) ||
+    (record.call !== null && !isTold(record) && record.seq <= chosenThrough(record.call));
 
   /** Of a record of a call: what that is about. */
   const objectOf = (record: JournalRecord, call: EndedCall | null): NamedObject => {
@@ -49,18 +66,14 @@ export const createItemReader = (reader: JournalReader, node: string, wanted: Wa
 
   const itemsOf = (record: JournalRecord): Item[] => {
     selection.learn(record);
+    if (!isChosen(record)) return [];
     const call = endedCall(record, names, (seq) => recordOf(reader, seq));
-    // It may have begun in front of the range, and have made nothing that would tell of it.
-    if (call !== null && call.received !== null) selection.learn(call.received.record);
-    if (!selection.has(entryOf(record, call))) return [];
     return [{ node, record, hashes: reader.hashesOf(record.seq), object: objectOf(record, call), call }];
   };
 
   return {
-    async learnBefore(seq) {
-      const types = selection.learnsFrom;
-      if (seq <= 1 || types.length === 0) return;
-      for await (const record of reader.read({ toSeq: seq - 1, types })) selection.learn(record);
+    learnThrough(seq) {
+      if (selection.streams() !== null) learnMakings(reader, selection, seq);
     },
     *pages(fromSeq, toSeq) {
       for (let cursor = fromSeq; cursor <= toSeq; ) {

@@ -52,19 +52,41 @@ const refuseOther = async (dir: string, origin: string): Promise<void> => {
     );
 };
 
+const refuseIn =
+  (dir: string) =>
+  (thrown: Error): never => {
+    throw failure(
+      `--tlog ${dir} cannot be written: ${thrown.message}. Make room there, or name a directory that can be written.`,
+      thrown,
+    );
+  };
+
+/** A batch is begun and waited for as one, so that no failure in it is nobody's. */
 const writeFiles = async (dir: string, files: Iterable<TlogFile>): Promise<void> => {
   const made = new Set<string>();
-  let batch: Promise<void>[] = [];
-  for (const { path, content } of files) {
+  const writeOne = async ({ path, content }: TlogFile): Promise<void> => {
     const parent = dirname(join(dir, path));
     if (!made.has(parent)) await mkdir(parent, { recursive: true });
     made.add(parent);
-    batch.push(writeFile(join(dir, path), content));
+    await writeFile(join(dir, path), content);
+  };
+  const writeAll = async (batch: readonly TlogFile[]): Promise<void> => {
+    await Promise.all(batch.map(writeOne)).catch(refuseIn(dir));
+  };
+  let batch: TlogFile[] = [];
+  for (const file of files) {
+    batch.push(file);
     if (batch.length < FILES_AT_ONCE) continue;
-    await Promise.all(batch);
+    await writeAll(batch);
     batch = [];
   }
-  await Promise.all(batch);
+  await writeAll(batch);
+};
+
+const writeCheckpoint = async (dir: string, note: Note): Promise<void> => {
+  const path = join(dir, CHECKPOINT);
+  await writeFile(`${path}.new`, noteText(note));
+  await rename(`${path}.new`, path);
 };
 
 /** @returns the checkpoint that all of it is about: of the newest record there is */
@@ -72,8 +94,6 @@ export const exportTlog = async (tree: OpenedTree, dir: string): Promise<Note> =
   await refuseOther(dir, tree.origin);
   const note = tree.checkpoint(tree.size);
   await writeFiles(dir, filesOf(tree, note.size));
-  const path = join(dir, CHECKPOINT);
-  await writeFile(`${path}.new`, noteText(note));
-  await rename(`${path}.new`, path);
+  await writeCheckpoint(dir, note).catch(refuseIn(dir));
   return note;
 };

@@ -3,11 +3,19 @@
  * an object is gone, for as long as those records are there.
  */
 import { type ContainerConfig, NamespaceMode, type PodSandboxMetadata } from '../../domain/model/cri.ts';
-import { containerStream, imageStream, type RequestOf, sandboxStream, subjectOf } from '../../domain/model/records.ts';
+import {
+  type CallRequest,
+  containerStream,
+  imageStream,
+  type RequestOf,
+  sandboxStream,
+  subjectOf,
+} from '../../domain/model/records.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { unlessDamaged } from '../damage.ts';
 import { shortId } from '../format.ts';
+import { imagesAskedFor } from '../things.ts';
 import { knownAs } from './entries.ts';
 
 export interface PodName {
@@ -101,6 +109,13 @@ export const containerNameOf = (of: {
   const { name = '', attempt = 0 } = config.metadata ?? {};
   const pidMode = config.linux?.securityContext?.namespaceOptions?.pid ?? NamespaceMode.POD;
   return { name, attempt, podSandboxId, imageId, pidMode };
+};
+
+/** What a request calls the images that it pulls, or makes containers from. */
+export const imagesToUse = (request: CallRequest): readonly string[] => {
+  if (request.method === 'PullImage') return [request.image];
+  if (request.method === 'RestorePod') return request.containerConfigs.flatMap(({ image }) => imagesAskedFor(image));
+  return request.method === 'CreateContainer' ? imagesAskedFor(request.config.image) : [];
 };
 
 /** The containers that a pod was to be restored with: id, name and configuration of each. */

@@ -15,7 +15,6 @@ import { type Entry, knownAs } from './entries.ts';
 import {
   choosesPods,
   hasLabels,
-  imagesAskedFor,
   isContainerNamed,
   isIdPrefix,
   isImageNamed,
@@ -27,7 +26,7 @@ import {
   usedImages,
   usesImage,
 } from '../things.ts';
-import { containerNameOf, type ContainerName, containersToRestore, podNameOf } from './names.ts';
+import { containerNameOf, type ContainerName, containersToRestore, imagesToUse, podNameOf } from './names.ts';
 
 /** What options choose, but for whether it is still there: a history tells of what came and went. */
 export type Wanted = { readonly [K in keyof Omit<ThingFilter, 'presence'>]?: ThingFilter[K] | undefined };
@@ -53,12 +52,9 @@ export interface Selection {
 
 const MAKINGS: readonly RecordType[] = ['sandbox.requested', 'container.requested', 'image.pulled'];
 
-/** What a request calls the image that it names. */
-const imagesIn = (request: CallRequest): readonly string[] => {
-  if (request.method === 'PullImage' || request.method === 'RemoveImage') return [request.image];
-  if (request.method === 'RestorePod') return request.containerConfigs.flatMap(({ image }) => imagesAskedFor(image));
-  return request.method === 'CreateContainer' ? imagesAskedFor(request.config.image) : [];
-};
+/** What a request calls the images that it names. */
+const imagesIn = (request: CallRequest): readonly string[] =>
+  request.method === 'RemoveImage' ? [request.image] : imagesToUse(request);
 
 const NO_LABELS: Labels = {};
 

@@ -44,7 +44,7 @@ const isStreamChosen = (filter: ThingFilter, stream: string, things: Things): bo
 /** A call that is about an image is chosen by what it asked for, and by all that the image is called. */
 export const isChosen = (
   filter: ThingFilter,
-  { method, image, imageIds, streams }: CallRow,
+  { method, image, askedImages, imageIds, streams }: CallRow,
   place: Place,
   things: Things,
 ): boolean => {
@@ -54,9 +54,11 @@ export const isChosen = (
   const pod = method === 'CreateContainer' && place?.kind === 'container' ? place.pod : null;
   if (pod !== null && isMeant(filter, pod)) return true;
   if (streams.some((stream) => isStreamChosen(filter, stream, things))) return true;
-  if (place !== null || filter.image === null) return false;
-  const isAsked = image !== null && usesImage(filter.image, { ids: [image], references: [image] });
-  return isAsked || imageIds.some((id) => isImageChosen(filter.image, id, things));
+  const wanted = filter.image;
+  if (wanted === null) return false;
+  const asked = image === null ? askedImages : [image, ...askedImages];
+  if (asked.some((one) => usesImage(wanted, { ids: [one], references: [one] }))) return true;
+  return imageIds.some((id) => isImageChosen(wanted, id, things));
 };
 
 export interface PlaceNames {

@@ -3,7 +3,15 @@
  * calls one by one. Must not choose or count. Holds what is known of each pod and container, and no call.
  */
 import type { Cell, Queries } from '../../journal/queries.ts';
-import { type ContainerThing, type ImagesOfMaking, type Labels, type PodThing, usedImages } from '../things.ts';
+import type { ImageSpec } from '../../domain/model/cri.ts';
+import {
+  type ContainerThing,
+  imagesAskedFor,
+  type ImagesOfMaking,
+  type Labels,
+  type PodThing,
+  usedImages,
+} from '../things.ts';
 import type { Seqs } from '../time-argument.ts';
 
 export interface CallRow {
@@ -27,6 +35,8 @@ export interface CallRow {
   readonly namespace: string | null;
   readonly pod: string | null;
   readonly image: string | null;
+  /** How it called the images of the containers that it was to make; none where nothing is chosen. */
+  readonly askedImages: readonly string[];
   /** Images that its answer names. */
   readonly imageIds: readonly string[];
   /** Streams of what was recorded on its behalf; none where nothing is chosen. */
@@ -119,7 +129,7 @@ export const readThings = (queries: Queries, imageNames: Things['imageNames']): 
  * chose takes more memory than names need. The limit is none: with it SQLite reckons each column of the view once, and
  * without it wherever it is named.
  */
-const callsSql = (where: string, withStreams: boolean): string => `
+const callsSql = (where: string, isToChoose: boolean): string => `
   SELECT seq, at, CASE method WHEN 'Read' THEN ${ofReceived("body ->> '$.request.rpc'")} ELSE method END, code, failure, duration_ms, caller_uid,
     ${CALLER}, container_id, image, own,
     CASE method WHEN 'CreateContainer' THEN ${ofReceived("body ->> '$.request.config.metadata.name'")} END,
@@ -128,7 +138,8 @@ const callsSql = (where: string, withStreams: boolean): string => `
     CASE WHEN method IN ('ExecSync', 'ExecSession') THEN ${ofReceived("substr(body ->> '$.request.cmd[0]', 1, 1024)")} END,
     CASE WHEN method IN ('ExecSync', 'ExecSession') THEN ${ofCompleted("body ->> '$.response.exitCode'")} END,
     CASE WHEN method IN ('PullImage', 'LoadImages') THEN ${ofCompleted("body -> '$.response.imageRefs'")} END,
-    ${withStreams ? STREAMS_OF_CALL : 'NULL'},
+    ${isToChoose ? STREAMS_OF_CALL : 'NULL'},
+    ${isToChoose ? ASKED_IMAGES : 'NULL'},
     CASE method WHEN 'PullImage' THEN (SELECT size_bytes FROM image_pulls WHERE image_pulls.seq = call.seq) END
   FROM (
     SELECT seq, at, method, code, failure, duration_ms, caller_uid, caller, container_id, substr(image, 1, 1024) AS image, ended_seq,
@@ -150,14 +161,23 @@ const STREAMS_OF_CALL = `(
 const ofReceived = (value: string): string => `(SELECT ${value} FROM records WHERE records.seq = call.seq)`;
 const ofCompleted = (value: string): string => `(SELECT ${value} FROM records WHERE records.seq = call.ended_seq)`;
 
+/** Of requests, as ImageSpec. */
+const ASKED_IMAGES = `CASE method
+      WHEN 'CreateContainer' THEN ${ofReceived("json_array(body -> '$.request.config.image')")}
+      WHEN 'RestorePod' THEN ${ofReceived("(SELECT json_group_array(value -> '$.image') FROM json_each(body, '$.request.containerConfigs'))")}
+    END`;
+
 const textsOf = (cell: Cell | undefined): readonly string[] => JSON.parse(textOf(cell) ?? '[]') as string[];
+
+const specsOf = (cell: Cell | undefined): readonly (ImageSpec | null)[] =>
+  JSON.parse(textOf(cell) ?? '[]') as (ImageSpec | null)[];
 
 const podOf = (own: Cell | undefined): readonly (string | null)[] =>
   typeof own === 'string' ? (JSON.parse(own) as (string | null)[]) : [];
 
 const callOf = (row: readonly Cell[]): CallRow => {
   const [seq, at, method, code, failure, durationMs, callerUid, caller, containerId, image, ...rest] = row;
-  const [own, containerName, recordedAs, labels, program, exitCode, imageIds, streams, sizeBytes] = rest;
+  const [own, containerName, recordedAs, labels, program, exitCode, imageIds, streams, asked, sizeBytes] = rest;
   const [podId = null, namespace = null, pod = null] = podOf(own);
   return {
     seq: numberOf(seq) ?? 0,
@@ -176,6 +196,7 @@ const callOf = (row: readonly Cell[]): CallRow => {
     namespace,
     pod,
     image: textOf(image),
+    askedImages: specsOf(asked).flatMap((spec) => imagesAskedFor(spec ?? {})),
     imageIds: textsOf(imageIds),
     streams: textsOf(streams),
     sizeBytes: numberOf(sizeBytes),
@@ -188,22 +209,22 @@ const callOf = (row: readonly Cell[]): CallRow => {
  * The calls of a range in order, one at a time; only those for which a condition in SQL holds, where there is one.
  *
  * @param isBeforeDamage  the record behind the last of them cannot be read
- * @param withStreams  with all that each had to do with, which somebody chooses from
+ * @param isToChoose  with all that each had to do with and asked for, which somebody chooses from
  */
 export function* readCalls(
   queries: Queries,
   { fromSeq, toSeq }: Seqs,
   condition: string | null,
   isBeforeDamage: boolean,
-  withStreams: boolean,
+  isToChoose: boolean,
 ): Generator<CallRow> {
   const narrowed = condition === null ? '' : ` AND ${condition}`;
   // Of a range SQLite reads one record further than it is asked to.
   const throughSeq = isBeforeDamage ? toSeq - 1 : toSeq;
-  for (const row of queries.ask(callsSql(`seq BETWEEN ? AND ?${narrowed}`, withStreams), [fromSeq, throughSeq]).rows)
+  for (const row of queries.ask(callsSql(`seq BETWEEN ? AND ?${narrowed}`, isToChoose), [fromSeq, throughSeq]).rows)
     yield callOf(row);
   if (throughSeq === toSeq || toSeq < fromSeq) return;
-  for (const row of queries.ask(callsSql(`seq = ?${narrowed}`, withStreams), [toSeq]).rows) yield callOf(row);
+  for (const row of queries.ask(callsSql(`seq = ?${narrowed}`, isToChoose), [toSeq]).rows) yield callOf(row);
 }
 
 /** How many records of a range are pruned: nothing of them can be counted. */

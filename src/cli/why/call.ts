@@ -28,7 +28,8 @@ export const callStory = ({ records }: About, received: EventOf<'call.received'>
 /** What it is about, in words. */
 const objectWords = ({ names }: About, { received, completed }: CallStory): string => {
   const { request } = received.body;
-  if (request.method === 'RunPodSandbox') return ` of pod ${podLabel(podNameOf(request.config.metadata ?? {}))}`;
+  if (request.method === 'RunPodSandbox' || request.method === 'RestorePod')
+    return ` of pod ${podLabel(podNameOf(request.config.metadata ?? {}))}`;
   if (request.method === 'CreateContainer') {
     const pod = names.pod(request.podSandboxId);
     return ` of container ${request.config.metadata?.name ?? '?'}${pod === null ? '' : ` in pod ${podLabel(pod)}`}`;

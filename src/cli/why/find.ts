@@ -3,6 +3,7 @@
  * that had gone by then; or a call that asked for what never came. Says who else could be meant.
  */
 import { formatImageReference, parseImageReference } from '../../domain/image/reference.ts';
+import type { PodSandboxConfig } from '../../domain/model/cri.ts';
 import {
   type CallRequest,
   containerStream,
@@ -18,7 +19,7 @@ import type { JournalReader } from '../../journal/reader.ts';
 import { failure } from '../command.ts';
 import { shortId } from '../format.ts';
 import { commonPart, hasName, isOneOf, MAKINGS_OF } from '../history/makings.ts';
-import { type Names, podNameOf } from '../history/names.ts';
+import { containersToRestore, imagesToUse, type Names, podNameOf } from '../history/names.ts';
 import { thingsOf } from '../past/things.ts';
 import {
   couldBe,
@@ -26,6 +27,7 @@ import {
   isSameReference,
   NO_IMAGES,
   parseThingName,
+  type PodThing,
   streamsOfId,
   type Thing,
   type ThingName,
@@ -94,39 +96,47 @@ const findById = ({ reader }: Sources, name: ThingName): Found | null => {
 };
 
 /** What a request that makes something would have made. */
-const thingOfRequest = (names: Names, request: CallRequest): Thing | null => {
+const thingsOfRequest = (names: Names, request: CallRequest): readonly Thing[] => {
   const rest = { id: '', labels: {}, present: false };
-  if (request.method === 'RunPodSandbox') return { ...rest, kind: 'pod', ...podNameOf(request.config.metadata ?? {}) };
-  if (request.method !== 'CreateContainer') return null;
-  return {
-    ...rest,
-    kind: 'container',
-    name: request.config.metadata?.name ?? '',
-    pod: podOf(names, request.podSandboxId),
-    images: NO_IMAGES,
-  };
+  const podIn = ({ metadata = {} }: PodSandboxConfig): PodThing => ({ ...rest, kind: 'pod', ...podNameOf(metadata) });
+  const containerIn = (pod: PodThing | null, name: string): Thing => ({
+    ...{ ...rest, kind: 'container', name, pod, images: NO_IMAGES },
+  });
+  switch (request.method) {
+    case 'RunPodSandbox':
+      return [podIn(request.config)];
+    case 'CreateContainer':
+      return [containerIn(podOf(names, request.podSandboxId), request.config.metadata?.name ?? '')];
+    case 'RestorePod': {
+      const pod = podIn(request.config);
+      return [pod, ...containersToRestore(request).map(([, { name }]) => containerIn(pod, name))];
+    }
+    default:
+      return [];
+  }
 };
 
-const podOf = (names: Names, id: string): (Thing & { readonly kind: 'pod' }) | null => {
+const podOf = (names: Names, id: string): PodThing | null => {
   const pod = names.pod(id);
   return pod === null
     ? null
     : { kind: 'pod', id, name: pod.name, namespace: pod.namespace, labels: {}, present: false };
 };
 
-const thingOf = (names: Names, event: Sequenced): Thing | null => {
+/** What a record tells of by name. */
+const thingsIn = (names: Names, event: Sequenced): readonly Thing[] => {
   const { id } = subjectOf(event.stream);
-  if (isOf(event, 'call.received')) return thingOfRequest(names, event.body.request);
+  if (isOf(event, 'call.received')) return thingsOfRequest(names, event.body.request);
   if (isOf(event, 'sandbox.requested'))
-    return { kind: 'pod', id, ...podNameOf(event.body.config.metadata ?? {}), labels: {}, present: false };
+    return [{ kind: 'pod', id, ...podNameOf(event.body.config.metadata ?? {}), labels: {}, present: false }];
   if (isOf(event, 'image.pulled')) {
     const { repoTags, repoDigests } = event.body.image;
-    return { kind: 'image', id, repoTags, repoDigests, present: false };
+    return [{ kind: 'image', id, repoTags, repoDigests, present: false }];
   }
-  if (!isOf(event, 'container.requested')) return null;
+  if (!isOf(event, 'container.requested')) return [];
   const { config, podSandboxId } = event.body;
   const pod = podOf(names, podSandboxId);
-  return {
+  const container: Thing = {
     kind: 'container',
     id,
     name: config.metadata?.name ?? '',
@@ -135,20 +145,13 @@ const thingOf = (names: Names, event: Sequenced): Thing | null => {
     images: usedImages({ ...event.body, image: config.image }),
     present: false,
   };
+  return [container];
 };
 
-/** How a request names the image that it needs: kubelet by its id, and beside that as its user did. */
-const imagesOf = (request: CallRequest): readonly string[] => {
-  if (request.method === 'PullImage') return [request.image];
-  if (request.method !== 'CreateContainer') return [];
-  const { image = '', userSpecifiedImage = '' } = request.config.image ?? {};
-  return [image, userSpecifiedImage];
-};
-
-const asksForImage = (event: Sequenced, { kind, text }: ThingName): event is EventOf<'call.received'> =>
+const asksForImage = (event: Sequenced, { kind, text }: ThingName): boolean =>
   isOf(event, 'call.received') &&
   (kind === null || kind === 'image') &&
-  imagesOf(event.body.request).some((image) => image !== '' && isSameReference(text, image));
+  imagesToUse(event.body.request).some((image) => isSameReference(text, image));
 
 const holds = (text: string): BodyTest => ({ kind: 'holds', text: JSON.stringify(text), isExact: true });
 
@@ -158,7 +161,12 @@ const imageTests = ({ text }: ThingName): readonly BodyTest[] => {
   return parsed.ok ? [...new Set([formatImageReference(parsed.value), text])].map(holds) : [];
 };
 
-const MAKING_NO_CONTAINER = ['RunPodSandbox', 'PullImage'] as const satisfies readonly CallRequest['method'][];
+/** They name no pod by an id. */
+const NAMING_NO_POD_ID = [
+  'RunPodSandbox',
+  'RestorePod',
+  'PullImage',
+] as const satisfies readonly CallRequest['method'][];
 
 /** Ids of all pods that were ever called like this. */
 const podsCalled = ({ reader, records }: Sources, name: string): string[] => {
@@ -186,7 +194,7 @@ const tellingOf = (sources: Sources, name: ThingName): readonly MarkRule[] => {
   const inPods = (path: string): BodyTests => (pods === null ? [] : [[isOneOf(path, pods)]]);
   const asked: BodyTests = inPods('$.request.podSandboxId').map((tests) => [
     ...tests,
-    isOneOf('$.request.method', MAKING_NO_CONTAINER),
+    isOneOf('$.request.method', NAMING_NO_POD_ID),
     ...images,
   ]);
   return [
@@ -202,10 +210,9 @@ const findByName = async (sources: Sources, name: ThingName): Promise<Found | nu
   const { records, names } = sources;
   let served: Sequenced | null = null;
   const telling = await records.search(tellingOf(sources, name), (event) => {
-    const thing = thingOf(names, event);
-    if (thing !== null && isNamed(name, thing)) return true;
-    if (!asksForImage(event, name)) return false;
-    // Who asked for an image and got it says nothing of what became of that, where its own records are left.
+    const isIt = thingsIn(names, event).some((thing) => isNamed(name, thing)) || asksForImage(event, name);
+    if (!isIt || !isOf(event, 'call.received')) return isIt;
+    // Who asked for something and got it says nothing of what became of that, where its own records are left.
     if (records.endOf(event.seq)?.body.code !== 0) return true;
     served ??= event;
     return false;
