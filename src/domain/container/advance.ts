@@ -73,6 +73,8 @@ import { writeExit, writeStart, writeStartError, writeUnknownEnd } from './start
 /** A killed task whose exit did not arrive by then: its shim is asked. */
 export const EXIT_OVERDUE_MS = 10_000;
 const GONE_EXIT_OVERDUE_MS = 1_000;
+/** A signal failed: its shim is asked by then how the task does. */
+const UNSIGNALLED_LOOK_MS = 120_000;
 
 type PhaseOf<K extends ContainerPhase['kind']> = Extract<ContainerPhase, { kind: K }>;
 
@@ -387,6 +389,8 @@ export function afterKill(turn: Turn, containerId: string, failure: Failure | un
     // Whoever wants it gone will ask again; a removal that nobody repeats is repeated here.
     if (container.goal !== 'run') ensureTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(1)));
     if (isUnanswered(failure) && rulesOf(turn.state) >= 3) askShimForExit(turn, container.podSandboxId);
+    // What can't be signalled may have ended untold. One that has not is signalled again, so seldom that it fills no journal.
+    else if (rulesOf(turn.state) >= 12) ensureTimer(turn, stream, 'exit', afterMs(turn, UNSIGNALLED_LOOK_MS));
     return;
   }
   if (alreadyGone || stopOf(container)?.killSignal === SIGKILL)

@@ -118,6 +118,23 @@ describe('StopContainer', () => {
       .follows({ asks: ['ReconnectShim'] });
   });
 
+  it('has the shim asked how a task does that could not be signalled: it may have ended untold, or is signalled again', () => {
+    const failed = [runningContainer, stopContainer('0'), fails('KillTask')];
+    given(...failed.slice(0, 2))
+      .when(fails('KillTask'))
+      .follows({ asks: ['wait: exit'], answers: ['StopContainer HostFailed'] });
+    given(...failed)
+      .when(isDue('exit'))
+      .follows({ asks: ['ReconnectShim'] });
+    given(...failed, isDue('exit'))
+      .when(shimSays({ status: 'running' }))
+      .follows({ asks: ['KillTask'] });
+    const exit = { pid: 12, exitStatus: 137, exitedAtNs: '1800000000000000001', oomKills: 0 };
+    given(...failed, isDue('exit'))
+      .when(shimSays({ status: 'stopped', exit }))
+      .follows({ records: ['container.exited'], asks: ['DeleteTask'] });
+  });
+
   it('has it asked again when it was asked too soon: the task was said to run, and no exit was told of since (rules 10)', () => {
     const asked = [runningContainer, stopContainer('0'), succeeds('KillTask'), isDue('exit')];
     given(...asked)
