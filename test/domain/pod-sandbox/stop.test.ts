@@ -37,10 +37,10 @@ describe('StopPodSandbox', () => {
       .follows({ records: ['sandbox.stopping', 'container.stopping'], asks: ['KillTask'] });
   });
 
-  it('fails with the words of the signal that could not be sent', () => {
+  it('fails with the words of the signal that could not be sent, and its shim is asked later how the task does', () => {
     given(runningContainer, stopPod)
       .when(fails('KillTask', 'RuntimeFailed'))
-      .follows({ answers: ['StopPodSandbox RuntimeFailed'] });
+      .follows({ answers: ['StopPodSandbox RuntimeFailed'], asks: ['wait: exit'] });
   });
 
   it('goes on when the last exit is written down and its task deleted (C3)', () => {
