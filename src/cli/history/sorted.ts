@@ -21,6 +21,7 @@ import { learnMakings, learnOf } from './makings.ts';
 import { thingsRules } from './plan.ts';
 import { readOn } from './read-on.ts';
 import { pastFromItsEnd } from './reverse.ts';
+import { type Order, windowsOf } from './windows.ts';
 
 const WINDOW_MAX = 65_536;
 /** Of indexes alone more is looked at before others have their turn: some 50 ms. */
@@ -29,12 +30,6 @@ const INDEX_WINDOW_MAX = 4 * WINDOW_MAX;
 const FEW_STREAMS = 50;
 /** Looked at first: where much is found in so few, nothing is gained by looking on. */
 const PROBED_RECORDS = 8_192;
-
-/** In which order entries are given, and how many records are looked at first. */
-export interface Order {
-  readonly isReversed: boolean;
-  readonly windowMin: number;
-}
 
 interface Found {
   readonly seq: number;
@@ -96,19 +91,6 @@ function* shown(
     yield* entriesOf(options, fromSeq, toSeq, one);
   }
   yield* pruned;
-}
-
-/** Of a range, from the end that is shown first; each is larger than the one before, up to a size. */
-function* windowsOf(
-  { fromSeq, toSeq }: Window,
-  { isReversed, windowMin }: Order,
-  windowMax: number,
-): Generator<Window> {
-  for (let done = 0, size = windowMin; fromSeq + done <= toSeq; done += size, size = Math.min(4 * size, windowMax)) {
-    const count = Math.min(size, toSeq - fromSeq - done + 1);
-    const first = isReversed ? toSeq - done - count + 1 : fromSeq + done;
-    yield { fromSeq: first, toSeq: first + count - 1 };
-  }
 }
 
 /** Whether so much of what was looked at is to be shown that reading all of it in order is faster. */

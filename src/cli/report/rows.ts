@@ -147,11 +147,6 @@ const callsSql = (where: string, isToChoose: boolean): string => `
     FROM calls WHERE ${where} ORDER BY seq LIMIT -1
   ) call`;
 
-/** NRI plugins ask through scribe: no client is there, and the request names them. */
-const CALLER = `CASE WHEN caller IS NULL AND method IN ('UpdateContainerResources', 'StopContainer')
-      THEN 'NRI plugin ' || (SELECT coalesce(body ->> '$.request.plugin', body ->> '$.request.evicted.plugin') FROM records WHERE records.seq = call.seq)
-      ELSE caller END`;
-
 /** By the index on calls. */
 const STREAMS_OF_CALL = `(
       SELECT json_group_array(name) FROM names
@@ -160,6 +155,11 @@ const STREAMS_OF_CALL = `(
 
 const ofReceived = (value: string): string => `(SELECT ${value} FROM records WHERE records.seq = call.seq)`;
 const ofCompleted = (value: string): string => `(SELECT ${value} FROM records WHERE records.seq = call.ended_seq)`;
+
+/** NRI plugins ask through scribe: no client is there, and the request names them. */
+const CALLER = `CASE WHEN caller IS NULL AND method IN ('UpdateContainerResources', 'StopContainer')
+      THEN 'NRI plugin ' || ${ofReceived("coalesce(body ->> '$.request.plugin', body ->> '$.request.evicted.plugin')")}
+      ELSE caller END`;
 
 /** Of requests, as ImageSpec. */
 const ASKED_IMAGES = `CASE method

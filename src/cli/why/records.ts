@@ -4,11 +4,11 @@
  */
 import { type DomainRecord, NODE_STREAM, type RecordType, type Sequenced } from '../../domain/model/records.ts';
 import type { MarkRule } from '../../journal/marks.ts';
-import type { Window } from '../../journal/search-windows.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { RecordPlace } from '../../journal/types.ts';
 import { readableEvent } from '../history/entries.ts';
 import { recordOf } from '../history/names.ts';
+import { windowsOf } from '../history/windows.ts';
 
 export type EventOf<T extends RecordType> = Sequenced<Extract<DomainRecord, { type: T }>>;
 
@@ -51,11 +51,6 @@ export const firstOf = <T extends RecordType>(events: readonly Sequenced[], type
 export const lastOf = <T extends RecordType>(events: readonly Sequenced[], type: T): EventOf<T> | null =>
   (events.findLast((event) => event.type === type) as EventOf<T> | undefined) ?? null;
 
-function* windowsFromEnd({ fromSeq, toSeq }: Window): Generator<Window> {
-  for (let last = toSeq; last >= fromSeq; last -= SEARCHED)
-    yield { fromSeq: Math.max(fromSeq, last - SEARCHED + 1), toSeq: last };
-}
-
 /** @param searchedFrom  where whoever searches has not searched yet */
 export const createRecords = (reader: Source, toSeq: number, searchedFrom = 1): Records => {
   const known = new Map<number, Sequenced | null>();
@@ -97,7 +92,8 @@ export const createRecords = (reader: Source, toSeq: number, searchedFrom = 1): 
       return null;
     },
     search: async (rules, isIt) => {
-      const windows = [...windowsFromEnd({ fromSeq: searchedFrom, toSeq })];
+      const order = { isReversed: true, windowMin: SEARCHED };
+      const windows = [...windowsOf({ fromSeq: searchedFrom, toSeq }, order, SEARCHED)];
       for await (const { marks } of reader.markedWindows(rules, windows)) {
         for (const { seq, isMarked } of marks.toReversed()) {
           const event = isMarked ? at(seq) : null;
