@@ -50,9 +50,9 @@ export interface Io {
 const STDOUT = 1;
 const STDERR = 2;
 /** From the command's start on, in which nobody waits for a row that is known. */
-const ROWS_SHOWN_AFTER_MS = 200;
+const ROWS_SHOWN_AFTER_MS = 150;
 /** For what comes along with a row that was found later. */
-const HOLD_ROWS_MIN_MS = 30;
+const HOLD_ROWS_MIN_MS = 10;
 
 /**
  * Writes a text and waits while the reader is slow. For a reader that is gone it waits until the process ends: what was not

@@ -41,6 +41,7 @@ const FILTERS: Readonly<Record<string, Partial<Filter>>> = {
   'a text of ends': { text: '"exitcode":1' },
   'a text that events have': { text: 'oomkilled' },
   'a text with a quote': { text: '"Completed"' },
+  'a text of what is told beneath calls, and by itself of pods': { text: 'exitStatus' },
   'words of a command': { text: 'pg_isready -U ORDERS' },
   'a text that nothing has': { text: 'nowhere-to-be-found' },
   'a text of other letters, which nothing has': { text: 'żółć' },
@@ -94,7 +95,7 @@ const assertSame = async (filter: Filter, words: string): Promise<number> => {
   let found = 0;
   for (const [name, range] of Object.entries(RANGES))
     for (const withEvents of [false, true])
-      for (const window of withEvents ? [1000] : [64, 1000]) {
+      for (const window of [64, 1000]) {
         const options = { reader, selection: createSelection({}), withEvents, range };
         const given = candidatesOf(options, filter, { windowMin: window });
         if (given === null) continue;
@@ -237,6 +238,23 @@ describe('a history of candidates', () => {
     const rest = { withReads: false, live: false, shownSeq: null };
     const all = await Array.fromAsync(createScan({ ...options, ...rest, selection: whole }).past());
     assert.deepEqual(narrow.toReversed(), all.filter(whole.has).map(seqsOf));
+  });
+
+  test('of a text shows what it has found while it looks on, with calls that go on', async () => {
+    const filter = { ...none, text: 'exitStatus' };
+    let looked = 0;
+    const markedWindows: OpenedReader['markedWindows'] = async function* (rules, windows) {
+      for await (const window of reader.markedWindows(rules, windows)) {
+        looked = window.toSeq;
+        yield window;
+      }
+    };
+    const options = { selection: createSelection({}), withEvents: false, range: RANGES.all };
+    const candidates = candidatesOf({ ...options, reader: { ...reader, markedWindows } }, filter, { windowMin: 64 });
+    const lookedAtEach: number[] = [];
+    for await (const entry of candidates ?? []) if (passes(filter, entry)) lookedAtEach.push(looked);
+    assert.ok((lookedAtEach[0] ?? Infinity) < reader.headSeq() / 2, String(lookedAtEach));
+    assert.equal(lookedAtEach.length, (await scanOf('all', false)).filter((entry) => passes(filter, entry)).length);
   });
 
   test('is not made of a filter that lets everything through', () => {

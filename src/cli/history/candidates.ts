@@ -12,7 +12,7 @@ import type { Window } from '../../journal/search-windows.ts';
 import { seqsOf } from '../time-argument.ts';
 import { COMPLETED, type Entry, RECEIVED } from './entries.ts';
 import type { Filter } from './filter.ts';
-import { entryOf, type MarkedOptions, prunedIn, RECORDS_PER_CANDIDATE } from './marked-entries.ts';
+import { entriesOf, type Found, type MarkedOptions, prunedIn, RECORDS_PER_CANDIDATE } from './marked-entries.ts';
 import { filterPlan, type Plan } from './plan.ts';
 import { readOn } from './read-on.ts';
 import { sortedOf, sortedOfThings } from './sorted.ts';
@@ -23,7 +23,7 @@ const WINDOW_MAX = 131_072;
 /** What may pass, by the seq at which it began, in order; held back while an earlier call may still come to be of it. */
 const createQueue = (fromSeq: number, waitsForEnds: boolean) => {
   const open = new Set<number>();
-  let waiting: { readonly seq: number; readonly isCall: boolean }[] = [];
+  let waiting: Found[] = [];
   const marked = new Set<number>();
 
   const mark = (seq: number, isCall: boolean): void => {
@@ -82,28 +82,28 @@ function* windowsOf(fromSeq: number, toSeq: number, windowMin: number): Generato
 
 async function* candidates(options: MarkedOptions, { rules, order }: Plan, windowMin: number): AsyncGenerator<Entry> {
   const { reader } = options;
-  const { fromSeq, toSeq } = seqsOf(reader, options.range);
-  const queue = createQueue(fromSeq, order === 'afterEnds');
-  const windows = [...windowsOf(fromSeq, toSeq, windowMin)];
+  const asked = seqsOf(reader, options.range);
+  const queue = createQueue(asked.fromSeq, order === 'afterEnds');
+  const windows = [...windowsOf(asked.fromSeq, asked.toSeq, windowMin)];
   for await (const { fromSeq: first, toSeq: last, marks } of reader.markedWindows(rules, windows)) {
     const count = marks.filter(({ isMarked }) => isMarked).length;
     if (count * RECORDS_PER_CANDIDATE > last - first + 1) {
-      yield* entriesOf(options, queue, toSeq, true);
+      yield* ready(options, queue, asked, true);
       yield* readOn(options, first, false);
       return;
     }
     yield* prunedIn(marks);
     for (const mark of marks) queue.take(mark);
-    yield* entriesOf(options, queue, toSeq, false);
+    yield* ready(options, queue, asked, false);
   }
-  yield* entriesOf(options, queue, toSeq, true);
+  yield* ready(options, queue, asked, true);
 }
 
-function* entriesOf(
+function* ready(
   options: MarkedOptions,
   queue: ReturnType<typeof createQueue>,
-  toSeq: number,
+  asked: Window,
   isEnd: boolean,
 ): Generator<Entry> {
-  for (const { seq, isCall } of queue.ready(isEnd)) yield* entryOf(options, seq, isCall, toSeq);
+  for (const found of queue.ready(isEnd)) yield* entriesOf(options, asked, found);
 }

@@ -1,7 +1,8 @@
 /** From what a search has marked to entries of a history: each is read by its number, with all that belongs to it. */
 import type { Mark } from '../../journal/marks.ts';
+import type { Window } from '../../journal/search-windows.ts';
 import type { JournalRecord } from '../../journal/types.ts';
-import { createCollector, type Entry, RECEIVED } from './entries.ts';
+import { COMPLETED, createCollector, type Entry, isTold, RECEIVED } from './entries.ts';
 import { recordOf } from './names.ts';
 import { ranBefore, type ScanOptions } from './scan.ts';
 
@@ -22,17 +23,28 @@ export const prunedIn = (marks: readonly Mark[]): Entry[] => {
   return stretches;
 };
 
-export const entryOf = (
-  { reader, selection, withEvents, range }: MarkedOptions,
-  seq: number,
-  isCall: boolean,
-  toSeq: number,
-): Entry[] => {
-  if (!isCall) {
-    const record = recordOf(reader, seq);
-    const isStart = record?.type === 'daemon.started';
-    return record === undefined ? [] : [{ kind: 'event', record, afterKill: isStart && ranBefore(reader, seq) }];
-  }
+/** What may be shown: a call, or what happened by itself, by the number of the record that it began with. */
+export interface Found {
+  readonly seq: number;
+  readonly isCall: boolean;
+}
+
+/** Whether a record stands beneath its call, which had not ended by then, in place of by itself. */
+const isBeneath = ({ reader }: MarkedOptions, fromSeq: number, { seq, call }: JournalRecord): boolean => {
+  if (call === null || call < fromSeq || recordOf(reader, call) === undefined) return false;
+  return reader.page({ types: [COMPLETED], call }, call, seq).records.length === 0;
+};
+
+const eventOf = (options: MarkedOptions, fromSeq: number, seq: number): Entry | null => {
+  const { reader, withEvents } = options;
+  const record = recordOf(reader, seq);
+  if (record === undefined) return null;
+  if (!isTold(record) && (!withEvents || isBeneath(options, fromSeq, record))) return null;
+  return { kind: 'event', record, afterKill: record.type === 'daemon.started' && ranBefore(reader, seq) };
+};
+
+/** The call that began with a record, with what belongs to it up to another, or to its end where the range has one. */
+export const callOf = ({ reader, selection, withEvents, range }: MarkedOptions, seq: number, toSeq: number) => {
   const collector = createCollector(withEvents, seq);
   const records = reader.placesOfCall(seq).flatMap((place): readonly JournalRecord[] => {
     const isSeen = place.seq <= toSeq || range.until !== null;
@@ -42,5 +54,14 @@ export const entryOf = (
   // It may ask for something that never came to be: then no other record tells what that was to be called.
   for (const record of records) if (record.type === RECEIVED) selection.learn(record);
   const entries = [...records.flatMap((record) => collector.take(record)), ...collector.finish(seq)];
-  return entries.filter(({ kind }) => kind === 'call');
+  return entries.find((entry) => entry.kind === 'call') ?? null;
+};
+
+/**
+ * The entry of what was found; none, where it is shown beneath its call, or is not asked for.
+ * @param asked  the range of the whole history
+ */
+export const entriesOf = (options: MarkedOptions, { fromSeq, toSeq }: Window, { seq, isCall }: Found): Entry[] => {
+  const entry = isCall ? callOf(options, seq, toSeq) : eventOf(options, fromSeq, seq);
+  return entry === null ? [] : [entry];
 };

@@ -1,8 +1,8 @@
 /**
  * Histories of which anything told on behalf of a call may say that it is shown: of chosen objects, which the index on streams
  * finds, and of filters of ends and words. Windows are looked at from the end that is shown first. What began in a window is
- * shown before the next is looked at, but where later windows may still mark it (a filter, forwards). Where there is much of
- * it, everything is read in order instead.
+ * shown before the next is looked at; calls that go on behind it, which later windows might mark, are looked at one by one.
+ * Where there is much of it, everything is read in order instead.
  *
  *   makings ──learn──> streams ──index──┐
  *   window of records ──marks───────────┴──> numbers of calls and events, sorted ──> entries; then the next window
@@ -12,10 +12,9 @@ import type { SuspectCalls } from '../../journal/calls.ts';
 import type { Mark, MarkRule } from '../../journal/marks.ts';
 import type { Window } from '../../journal/search-windows.ts';
 import type { JournalReader } from '../../journal/reader.ts';
-import type { JournalRecord } from '../../journal/types.ts';
 import { seqsOf } from '../time-argument.ts';
-import { COMPLETED, type Entry, isTold, knownAs, RECEIVED } from './entries.ts';
-import { entryOf, type MarkedOptions, prunedIn, RECORDS_PER_CANDIDATE } from './marked-entries.ts';
+import { COMPLETED, type Entry, knownAs, RECEIVED } from './entries.ts';
+import { entriesOf, type Found, type MarkedOptions, prunedIn, RECORDS_PER_CANDIDATE } from './marked-entries.ts';
 import { recordOf } from './names.ts';
 import { learnMakings, learnOf } from './makings.ts';
 import { thingsRules } from './plan.ts';
@@ -31,14 +30,10 @@ const FEW_STREAMS = 50;
 /** Looked at first: where much is found in so few, nothing is gained by looking on. */
 const PROBED_RECORDS = 8_192;
 
-interface Found {
-  readonly seq: number;
-  readonly isCall: boolean;
-}
-
 /** Numbers of what may be shown and began in a stretch, each once. */
-const createFound = ({ fromSeq, toSeq }: Window) => {
+const createFound = (stretch: Window) => {
   const found = new Map<number, boolean>();
+  let { fromSeq, toSeq } = stretch;
   const note = (seq: number, isCall: boolean): void => {
     if (seq >= fromSeq && seq <= toSeq) found.set(seq, isCall);
   };
@@ -50,27 +45,17 @@ const createFound = ({ fromSeq, toSeq }: Window) => {
     },
     takeCall: (call: number): void => note(call, true),
     count: (): number => found.size,
-    /** Gives away those from a number on, in order. */
-    release: (firstSeq: number): Found[] => {
-      const released = [...found].filter(([seq]) => seq >= firstSeq).sort(([a], [b]) => a - b);
+    isAnyUpTo: (lastSeq: number): boolean => found.keys().some((seq) => seq <= lastSeq),
+    /** Gives away those of a stretch at one of its ends, in order; what is told of that stretch later is not noted. */
+    release: (part: Window): Found[] => {
+      const released = [...found].filter(([seq]) => seq >= part.fromSeq && seq <= part.toSeq).sort(([a], [b]) => a - b);
       for (const [seq] of released) found.delete(seq);
+      if (part.fromSeq <= fromSeq) fromSeq = part.toSeq + 1;
+      else toSeq = part.fromSeq - 1;
       return released.map(([seq, isCall]) => ({ seq, isCall }));
     },
   };
 };
-
-/** Whether a record stands beneath its call, which had not ended by then, in place of by itself. */
-const isBeneath = ({ reader }: MarkedOptions, fromSeq: number, { seq, call }: JournalRecord): boolean => {
-  if (call === null || call < fromSeq || recordOf(reader, call) === undefined) return false;
-  return reader.page({ types: [COMPLETED], call }, call, seq).records.length === 0;
-};
-
-/** Nothing, where it is shown beneath its call, or is not asked for. */
-const entriesOf = (options: MarkedOptions, fromSeq: number, toSeq: number, { seq, isCall }: Found): Entry[] =>
-  entryOf(options, seq, isCall, toSeq).filter((entry) => {
-    if (entry.kind !== 'event' || isTold(entry.record)) return true;
-    return options.withEvents && !isBeneath(options, fromSeq, entry.record);
-  });
 
 const seqOf = (entry: Entry): number => (entry.kind === 'pruned' ? entry.fromSeq : 0);
 
@@ -81,14 +66,14 @@ function* shown(
   prunedMarks: readonly Mark[],
   isReversed: boolean,
 ): Generator<Entry> {
-  const { fromSeq, toSeq } = seqsOf(options.reader, options.range);
+  const asked = seqsOf(options.reader, options.range);
   const inOrder = <T>(list: readonly T[]): T[] => (isReversed ? list.toReversed() : [...list]);
   const pruned = inOrder(prunedIn(prunedMarks));
   const isBefore = (a: number, b: number): boolean => (isReversed ? a > b : a < b);
   for (const one of inOrder(found)) {
     const later = pruned.findIndex((entry) => !isBefore(seqOf(entry), one.seq));
     yield* pruned.splice(0, later < 0 ? pruned.length : later);
-    yield* entriesOf(options, fromSeq, toSeq, one);
+    yield* entriesOf(options, asked, one);
   }
   yield* pruned;
 }
@@ -99,7 +84,7 @@ const isMuch = (count: number, looked: number): boolean =>
 
 const isPruned = ({ type }: Mark): boolean => type === null;
 
-/** What rules mark. A call may be marked by what is told behind it: from the end that has been looked at by then. */
+/** What rules mark. A call may be marked by what is told behind it: forwards, in windows that have not been looked at. */
 export async function* sortedOf(
   options: MarkedOptions,
   rules: readonly MarkRule[],
@@ -107,27 +92,32 @@ export async function* sortedOf(
 ): AsyncGenerator<Entry> {
   const { reader } = options;
   const { isReversed } = order;
-  const { fromSeq, toSeq } = seqsOf(reader, options.range);
-  const all = createFound({ fromSeq, toSeq });
+  const whole = seqsOf(reader, options.range);
+  const all = createFound(whole);
   // How they ended is told behind the range.
-  if (options.range.until !== null) for (const { call } of reader.callsOfFew(0, { fromSeq, toSeq })) all.takeCall(call);
+  if (options.range.until !== null) for (const { call } of reader.callsOfFew(0, whole)) all.takeCall(call);
   const pruned: Mark[] = [];
-  const windows = [...windowsOf({ fromSeq, toSeq }, order, WINDOW_MAX)];
-  let [looked, released] = [0, 0];
-  for await (const { fromSeq: first, toSeq: last, marks } of reader.markedWindows(rules, windows)) {
+  const windows = [...windowsOf(whole, order, WINDOW_MAX)];
+  let [looked, released, firstSeq] = [0, 0, whole.fromSeq];
+  for await (const { fromSeq, toSeq, marks } of reader.markedWindows(rules, windows)) {
     for (const mark of marks) all.take(mark);
     pruned.push(...marks.filter(isPruned));
-    looked += last - first + 1;
+    looked += toSeq - fromSeq + 1;
     if (isMuch(all.count() + released, looked)) {
-      yield* readOn(options, isReversed ? last : fromSeq, isReversed);
+      yield* readOn(options, isReversed ? toSeq : firstSeq, isReversed);
       return;
     }
-    if (!isReversed) continue;
-    const found = all.release(first);
+    const part: Window = { fromSeq: isReversed ? fromSeq : firstSeq, toSeq };
+    if (!isReversed) {
+      if (!all.isAnyUpTo(toSeq)) continue;
+      for (const { call } of reader.callsOfFew(0, part)) all.takeCall(call);
+      firstSeq = toSeq + 1;
+    }
+    const found = all.release(part);
     released += found.length;
     yield* shown(options, found, pruned.splice(0), isReversed);
   }
-  yield* shown(options, all.release(fromSeq), pruned, isReversed);
+  yield* shown(options, all.release(whole), pruned, isReversed);
 }
 
 /** That it began, and that it ended. */
@@ -222,7 +212,7 @@ const foundIn = (
   // Of an image that no record tells of requests alone are asked for: to read that is a fifth of reading all of a call.
   const isByRequest = streams.size === 0 && selection.wanted.image != null;
   for (const mark of isByRequest ? asked.filter((one) => mayNameImage(options, one)) : asked) found.take(mark);
-  return found.release(fromSeq);
+  return found.release(window);
 };
 
 /** What is chosen of a stretch at the end that is shown first, learnt of no more than that. */
