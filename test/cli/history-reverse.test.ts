@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { createScan } from '../../src/cli/history/scan.ts';
 import type { Entry } from '../../src/cli/history/entries.ts';
+import { readOn } from '../../src/cli/history/read-on.ts';
 import { pastFromItsEnd } from '../../src/cli/history/reverse.ts';
 import { createSelection, type Selection, type Wanted } from '../../src/cli/history/selection.ts';
 import { openReader } from '../../src/journal/open.ts';
@@ -54,6 +55,29 @@ describe('a history backwards', () => {
               forwards.toReversed(),
             );
           });
+
+  test('is whole wherever it begins, and so is what is read on from a record', async (t) => {
+    const reader = openReader(root.journalPath);
+    onCleanup(t, () => reader.close());
+    const options = { reader, selection: createSelection({}), withEvents: true };
+    const rest = { withReads: false, live: false, shownSeq: null };
+    const beginOf = (entry: Entry): number => {
+      if (entry.kind === 'event') return entry.record.seq;
+      return entry.kind === 'call' ? ((entry.received ?? entry.completed)?.record.seq ?? 0) : 0;
+    };
+    const headSeq = reader.headSeq();
+    for (let seq = 1; seq <= headSeq; seq += 3) {
+      const part = { ...options, range: { since: { kind: 'record', seq }, until: null } } as const;
+      const forwards = await Array.fromAsync(createScan({ ...part, ...rest }).past());
+      const backwards = await Array.fromAsync(pastFromItsEnd(part, 5));
+      assert.deepEqual(backwards.map(seqsOfEntry), forwards.map(seqsOfEntry).toReversed(), `since ${seq}`);
+      for (let first = seq + 1; first <= headSeq; first += 17) {
+        const later = forwards.filter((entry) => beginOf(entry) >= first);
+        const readOnFrom = await Array.fromAsync(readOn(part, first, false));
+        assert.deepEqual(readOnFrom.map(seqsOfEntry), later.map(seqsOfEntry), `since ${seq}, on from ${first}`);
+      }
+    }
+  });
 
   const whats = async (...words: readonly string[]): Promise<string[]> => {
     const { exitStatus, stdout, stderr } = await scribe(['history', '--root', root.dir, ...words]);

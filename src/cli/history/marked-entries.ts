@@ -2,7 +2,8 @@
 import type { Mark } from '../../journal/marks.ts';
 import type { Window } from '../../journal/search-windows.ts';
 import type { JournalRecord } from '../../journal/types.ts';
-import { COMPLETED, createCollector, type Entry, isTold, RECEIVED } from './entries.ts';
+import { isBeneath } from './beneath.ts';
+import { createCollector, type Entry, isTold, RECEIVED } from './entries.ts';
 import { recordOf } from './names.ts';
 import { ranBefore, type ScanOptions } from './scan.ts';
 
@@ -29,17 +30,11 @@ export interface Found {
   readonly isCall: boolean;
 }
 
-/** Whether a record stands beneath its call, which had not ended by then, in place of by itself. */
-const isBeneath = ({ reader }: MarkedOptions, fromSeq: number, { seq, call }: JournalRecord): boolean => {
-  if (call === null || call < fromSeq || recordOf(reader, call) === undefined) return false;
-  return reader.page({ types: [COMPLETED], call }, call, seq).records.length === 0;
-};
-
 const eventOf = (options: MarkedOptions, fromSeq: number, seq: number): Entry | null => {
   const { reader, withEvents } = options;
   const record = recordOf(reader, seq);
   if (record === undefined) return null;
-  if (!isTold(record) && (!withEvents || isBeneath(options, fromSeq, record))) return null;
+  if (!isTold(record) && (!withEvents || isBeneath(reader, fromSeq, record))) return null;
   return { kind: 'event', record, afterKill: record.type === 'daemon.started' && ranBefore(reader, seq) };
 };
 

@@ -3,22 +3,20 @@
  * so that what was shown before is not shown again. Whoever asks looks at each entry by filter and selection.
  */
 import { seqsOf } from '../time-argument.ts';
+import { isToldEarlier } from './beneath.ts';
 import type { Entry } from './entries.ts';
 import type { MarkedOptions } from './marked-entries.ts';
-import { recordOf } from './names.ts';
 import { pastFromItsEnd } from './reverse.ts';
 import { createScan } from './scan.ts';
 
 /** Calls that began before the record have been looked at. */
 async function* readForwards(options: MarkedOptions, firstSeq: number): AsyncGenerator<Entry> {
   const { reader, range } = options;
-  const rest = { withReads: false, live: false, shownSeq: null, askedFromSeq: seqsOf(reader, range).fromSeq };
+  const askedFromSeq = seqsOf(reader, range).fromSeq;
+  const rest = { withReads: false, live: false, shownSeq: null, askedFromSeq };
   const since = { kind: 'record', seq: firstSeq } as const;
-  for await (const entry of createScan({ ...options, ...rest, range: { ...range, since } }).past()) {
-    const call = entry.kind === 'call' && entry.received === null ? (entry.completed?.record.call ?? null) : null;
-    const isKnown = call !== null && call < firstSeq && recordOf(reader, call) !== undefined;
-    if (!isKnown) yield entry;
-  }
+  for await (const entry of createScan({ ...options, ...rest, range: { ...range, since } }).past())
+    if (!isToldEarlier(reader, askedFromSeq, firstSeq, entry)) yield entry;
 }
 
 /** @param seq  the first record that is read, which is the last one where the newest come first */

@@ -3,30 +3,14 @@
  * window is held. A call stands where it began, with all that was done on its behalf, as in the history forwards.
  */
 import type { JournalReader } from '../../journal/reader.ts';
-import type { JournalRecord } from '../../journal/types.ts';
 import { seqsOf } from '../time-argument.ts';
-import { type Entry, isTold } from './entries.ts';
+import { isToldEarlier } from './beneath.ts';
+import type { Entry } from './entries.ts';
 import { learnOf } from './makings.ts';
-import { recordOf } from './names.ts';
 import { createScan, type ScanOptions } from './scan.ts';
 import type { Selection } from './selection.ts';
 
 const WINDOW_RECORDS = 4096;
-
-/** Whether a record stands beneath a call of an earlier window: that call had not ended yet. */
-const isBeneathEarlier = (reader: JournalReader, fromSeq: number, { seq, call }: JournalRecord): boolean => {
-  if (call === null || call >= fromSeq || recordOf(reader, call) === undefined) return false;
-  const { records } = reader.page({ types: ['call.completed'], call }, call, seq);
-  return records.length === 0;
-};
-
-/** Whether an entry of a window is a part of a call that began in an earlier one, and is told there. */
-const isToldEarlier = (reader: JournalReader, fromSeq: number, entry: Entry): boolean => {
-  if (entry.kind === 'event') return !isTold(entry.record) && isBeneathEarlier(reader, fromSeq, entry.record);
-  if (entry.kind !== 'call' || entry.received !== null) return false;
-  const call = entry.completed?.record.call ?? null;
-  return call !== null && call < fromSeq && recordOf(reader, call) !== undefined;
-};
 
 /** Has the selection learn what it has to know of an entry; nothing of what was made elsewhere. */
 const learnerOf = (reader: JournalReader, selection: Selection): ((entry: Entry) => void) => {
@@ -55,6 +39,6 @@ export async function* pastFromItsEnd(
     const entries = await Array.fromAsync(createScan({ reader, selection: learned, range: window, ...rest }).past());
     for (const entry of entries) learn(entry);
     for (const entry of entries.toReversed())
-      if (first === fromSeq || !isToldEarlier(reader, first, entry)) yield entry;
+      if (first === fromSeq || !isToldEarlier(reader, fromSeq, first, entry)) yield entry;
   }
 }
