@@ -77,7 +77,18 @@ export const toldIn = async (
   isThere: (told: readonly Told[]) => boolean,
 ): Promise<readonly Told[]> => {
   const { promise, resolve, reject } = Promise.withResolvers<readonly Told[]>();
-  const look = (): void => void linesOf(path).then((told) => isThere(told) && resolve(told), reject);
+  // One look at a time: of a thousand lines each comes with an event, and each look reads them all.
+  let looking: 'not' | 'now' | 'again' = 'not';
+  const look = (): void => {
+    if (looking !== 'not') return void (looking = 'again');
+    looking = 'now';
+    linesOf(path).then((told) => {
+      if (isThere(told)) return resolve(told);
+      const isStale = looking === 'again';
+      looking = 'not';
+      if (isStale) look();
+    }, reject);
+  };
   const watcher = watch(dirname(path), look);
   onCleanup(owner, () => watcher.close());
   const timer = setTimeout(() => {
