@@ -16,6 +16,7 @@ import { entriesOf, type Found, type MarkedOptions, prunedIn, RECORDS_PER_CANDID
 import { filterPlan, type Plan } from './plan.ts';
 import { readOn } from './read-on.ts';
 import { sortedOf, sortedOfThings } from './sorted.ts';
+import { windowsOf } from './windows.ts';
 
 const WINDOW_MIN = 8_192;
 const WINDOW_MAX = 131_072;
@@ -75,16 +76,11 @@ export const candidatesOf = (
     : candidates(options, plan, windowMin);
 };
 
-function* windowsOf(fromSeq: number, toSeq: number, windowMin: number): Generator<Window> {
-  for (let first = fromSeq, size = windowMin; first <= toSeq; first += size, size = Math.min(2 * size, WINDOW_MAX))
-    yield { fromSeq: first, toSeq: Math.min(toSeq, first + size - 1) };
-}
-
 async function* candidates(options: MarkedOptions, { rules, order }: Plan, windowMin: number): AsyncGenerator<Entry> {
   const { reader } = options;
   const asked = seqsOf(reader, options.range);
   const queue = createQueue(asked.fromSeq, order === 'afterEnds');
-  const windows = [...windowsOf(asked.fromSeq, asked.toSeq, windowMin)];
+  const windows = [...windowsOf(asked, { isReversed: false, windowMin }, WINDOW_MAX)];
   for await (const { fromSeq: first, toSeq: last, marks } of reader.markedWindows(rules, windows)) {
     const count = marks.filter(({ isMarked }) => isMarked).length;
     if (count * RECORDS_PER_CANDIDATE > last - first + 1) {
