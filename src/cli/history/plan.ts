@@ -39,15 +39,6 @@ const FAILED: readonly BodyTest[] = [
   { kind: 'isNotZero', path: '$.response.exitCode' },
 ];
 
-export interface Plan {
-  readonly rules: readonly MarkRule[];
-  /**
-   * When what is marked can be shown where it began. asBegun: at once. afterEnds: when all calls before it have ended, which
-   * may mark them. sorted: when all is looked at, since whatever is told on behalf of a call may mark it.
-   */
-  readonly order: 'asBegun' | 'afterEnds' | 'sorted';
-}
-
 /** SQLite knows the cases of ASCII alone: of other texts it says only which bodies may hold them. */
 const holdsText = (text: string): BodyTest =>
   /^[\x20-\x7e]*$/.test(text.toLowerCase()) ? { kind: 'holds', text } : { kind: 'isNotAscii' };
@@ -67,19 +58,10 @@ const OF_PLUGINS: readonly RecordType[] = [
   'nri.plugin.closed',
 ];
 
-const pluginPlan = (plugin: string): Plan => ({
-  rules: [
-    { types: [RECEIVED, ...OF_PLUGINS], allOf: [[{ kind: 'holds', text: plugin }]] },
-    { types: ['nri.plugin.registered'], allOf: [] },
-  ],
-  order: 'sorted',
-});
-
-const CALLS: MarkRule = { types: [RECEIVED, COMPLETED], allOf: null };
-
-/** @param isCut  calls of the range may end behind it: those that have not ended in it are looked at one by one */
-const planOfEnds = (rules: readonly MarkRule[], isCut: boolean): Plan =>
-  isCut ? { rules: [CALLS, ...rules], order: 'afterEnds' } : { rules, order: 'sorted' };
+const pluginRules = (plugin: string): readonly MarkRule[] => [
+  { types: [RECEIVED, ...OF_PLUGINS], allOf: [[{ kind: 'holds', text: plugin }]] },
+  { types: ['nri.plugin.registered'], allOf: [] },
+];
 
 const codeRule = (code: number): MarkRule => {
   // What costs little first; a body without a code is OK.
@@ -88,37 +70,30 @@ const codeRule = (code: number): MarkRule => {
 };
 
 const FAILED_RULES: readonly MarkRule[] = [
-  CALLS,
   { types: [COMPLETED], allOf: [FAILED] },
   { types: told.filter((type) => type !== 'container.exited'), allOf: [] },
   { types: ['container.exited'], allOf: [[{ kind: 'isNotZero', path: '$.exitStatus' }]] },
 ];
 
-/**
- * null: nothing in SQL tells what passes.
- * @param isCut  the range ends before the journal may
- */
-export const filterPlan = (
+/** What marks all that a filter may let through; null: nothing in SQL tells what passes. */
+export const filterRules = (
   { failedOnly, code, text, plugin, ...filter }: Filter,
   withEvents: boolean,
-  isCut: boolean,
-): Plan | null => {
-  if (plugin !== null) return pluginPlan(plugin);
+): readonly MarkRule[] | null => {
+  if (plugin !== null) return pluginRules(plugin);
   const request = requestTests(filter);
   if (request !== null) {
     // Of a call whose beginning is pruned the end tells the method, and nothing of who called.
     const isOfCaller = filter.callerUid !== null || filter.executable !== null;
     const methods = isOfCaller ? [] : [...filter.methods, ...(filter.execOnly ? EXECS : [])];
     const ends: MarkRule[] = methods.length === 0 ? [] : [{ types: [COMPLETED], allOf: [named(methods)] }];
-    return { rules: [{ types: [RECEIVED], allOf: request }, ...ends], order: 'asBegun' };
+    return [{ types: [RECEIVED], allOf: request }, ...ends];
   }
-  if (code !== null) return planOfEnds([codeRule(code)], isCut);
-  if (failedOnly) return { rules: FAILED_RULES, order: 'afterEnds' };
+  if (code !== null) return [codeRule(code)];
+  if (failedOnly) return FAILED_RULES;
   if (text === null) return null;
-  const holds = holdsWords(text);
   // Beneath a call any record may hold it.
-  if (withEvents) return { rules: [{ types: null, allOf: holds }], order: 'sorted' };
-  return planOfEnds([{ types: [RECEIVED, COMPLETED, ...told], allOf: holds }], isCut);
+  return [{ types: withEvents ? null : [RECEIVED, COMPLETED, ...told], allOf: holdsWords(text) }];
 };
 
 const idOf = (stream: string): string => stream.slice(stream.indexOf('/') + 1);

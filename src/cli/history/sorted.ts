@@ -84,7 +84,11 @@ const isMuch = (count: number, looked: number): boolean =>
 
 const isPruned = ({ type }: Mark): boolean => type === null;
 
-/** What rules mark. A call may be marked by what is told behind it: forwards, in windows that have not been looked at. */
+/** Whether a call may be marked by more than its request, and so by what is told behind it. */
+const markLater = (rules: readonly MarkRule[]): boolean =>
+  rules.some(({ types }) => types === null || types.some((type) => type !== RECEIVED));
+
+/** What rules mark: forwards, calls may be marked in windows that have not been looked at. */
 export async function* sortedOf(
   options: MarkedOptions,
   rules: readonly MarkRule[],
@@ -94,8 +98,11 @@ export async function* sortedOf(
   const { isReversed } = order;
   const whole = seqsOf(reader, options.range);
   const all = createFound(whole);
+  const takeGoingOn = (part: Window): void => {
+    if (markLater(rules)) for (const { call } of reader.callsOfFew(0, part)) all.takeCall(call);
+  };
   // How they ended is told behind the range.
-  if (options.range.until !== null) for (const { call } of reader.callsOfFew(0, whole)) all.takeCall(call);
+  if (options.range.until !== null) takeGoingOn(whole);
   const pruned: Mark[] = [];
   const windows = [...windowsOf(whole, order, WINDOW_MAX)];
   let [looked, released, firstSeq] = [0, 0, whole.fromSeq];
@@ -110,7 +117,7 @@ export async function* sortedOf(
     const part: Window = { fromSeq: isReversed ? fromSeq : firstSeq, toSeq };
     if (!isReversed) {
       if (!all.isAnyUpTo(toSeq)) continue;
-      for (const { call } of reader.callsOfFew(0, part)) all.takeCall(call);
+      takeGoingOn(part);
       firstSeq = toSeq + 1;
     }
     const found = all.release(part);
