@@ -16,21 +16,17 @@ export type BodyTest =
 
 export type BodyTests = readonly (readonly BodyTest[])[];
 
-/**
- * Records of these types (null: of any) that pass a test of each list are marked, all where there is no list; null: they are
- * only told of.
- */
+/** Records of these types (null: of any) that pass a test of each list are marked, all where there is no list. */
 export interface MarkRule {
   readonly types: readonly string[] | null;
-  readonly allOf: BodyTests | null;
+  readonly allOf: BodyTests;
 }
 
-/** type null: pruned. */
+/** type null: pruned, so that nothing is known of it. */
 export interface Mark {
   readonly seq: number;
   readonly call: number | null;
   readonly type: string | null;
-  readonly isMarked: boolean;
 }
 
 /** SQLite takes no longer patterns; what begins a text that is there is there too. */
@@ -103,12 +99,13 @@ const testValues = (test: BodyTest): (string | number)[] => {
   }
 };
 
-type RawMark = readonly [seq: number, call: number | null, type: number | null, isMarked: number];
+/** A row of a mark. */
+export type RawMark = readonly [seq: number, call: number | null, type: number | null];
 
 /** A rule as SQLite is asked: types by their ids; null where none of them was ever written. */
 interface RuleSql {
   readonly types: string;
-  readonly allOf: BodyTests | null;
+  readonly allOf: BodyTests;
 }
 
 const ruleSqlOf = (names: NameReader, { types, allOf }: MarkRule): RuleSql | null => {
@@ -125,28 +122,20 @@ export const allOfValues = (allOf: BodyTests): (string | number)[] =>
   allOf.flatMap((anyOf) => anyOf.flatMap(testValues));
 
 interface MarkingSql {
-  readonly told: readonly string[];
   readonly isMarked: string;
   readonly values: readonly (string | number)[];
 }
 
 const markingSqlOf = (names: NameReader, rules: readonly MarkRule[], value: string): MarkingSql => {
   const known = rules.flatMap((rule) => ruleSqlOf(names, rule) ?? []);
-  const marking = known.flatMap(({ types, allOf }) => (allOf === null ? [] : [{ types, allOf }]));
-  return {
-    told: known.filter(({ allOf }) => allOf === null).map(({ types }) => types),
-    isMarked: ['0', ...marking.map(({ types, allOf }) => `(${[types, ...allOfSql(allOf, value)].join(' AND ')})`)].join(
-      ' OR ',
-    ),
-    values: marking.flatMap(({ allOf }) => allOfValues(allOf)),
-  };
+  const marking = known.map(({ types, allOf }) => `(${[types, ...allOfSql(allOf, value)].join(' AND ')})`);
+  return { isMarked: ['0', ...marking].join(' OR '), values: known.flatMap(({ allOf }) => allOfValues(allOf)) };
 };
 
-const markOf = (names: NameReader, [seq, call, type, isMarked]: RawMark): Mark => ({
+export const markOf = (names: NameReader, [seq, call, type]: RawMark): Mark => ({
   seq,
   call,
   type: type === null ? null : (names.nameOf(type) ?? '?'),
-  isMarked: type !== null && isMarked === 1,
 });
 
 /** What `marked` gives. */
@@ -158,24 +147,15 @@ export const marksOf = (
   toSeq: number,
 ): Mark[] => askOf((value) => marksBy(db, names, markingSqlOf(names, rules, value), fromSeq, toSeq));
 
-const marksBy = (
-  db: Db,
-  names: NameReader,
-  { told, isMarked, values }: MarkingSql,
-  fromSeq: number,
-  toSeq: number,
-): Mark[] => {
-  // Where nothing is only told of, what is found is marked: bodies need not be looked at twice.
-  const [marked, markedValues] = told.length === 0 ? ['type IS NOT NULL', []] : [isMarked, values];
-  return db
+const marksBy = (db: Db, names: NameReader, { isMarked, values }: MarkingSql, fromSeq: number, toSeq: number): Mark[] =>
+  db
     .prepare<unknown[], RawMark>(
-      `SELECT seq, call, type, ${marked} FROM records
-         WHERE seq >= ? AND seq <= ? AND (type IS NULL OR ${[...told, isMarked].join(' OR ')}) ORDER BY seq`,
+      `SELECT seq, call, type FROM records
+         WHERE seq >= ? AND seq <= ? AND (type IS NULL OR ${isMarked}) ORDER BY seq`,
     )
     .raw()
-    .all(...markedValues, fromSeq, toSeq, ...values)
+    .all(fromSeq, toSeq, ...values)
     .map((row) => markOf(names, row));
-};
 
 /** What `markedOfCalls` gives. */
 export const marksOfCalls = (db: Db, names: NameReader, rules: readonly MarkRule[], calls: readonly number[]): Mark[] =>
@@ -183,7 +163,7 @@ export const marksOfCalls = (db: Db, names: NameReader, rules: readonly MarkRule
     const { isMarked, values } = markingSqlOf(names, rules, value);
     return db
       .prepare<unknown[], RawMark>(
-        `SELECT seq, call, type, 1 FROM records INDEXED BY records_by_call
+        `SELECT seq, call, type FROM records INDEXED BY records_by_call
            WHERE call IN (SELECT value FROM json_each(?)) AND type IS NOT NULL AND (${isMarked})`,
       )
       .raw()

@@ -93,9 +93,6 @@ export const helpSearch = (path: string, records: number): SearchHelper | null =
 const recordsIn = (windows: readonly Window[]): number =>
   windows.reduce((sum, { fromSeq, toSeq }) => sum + toSeq - fromSeq + 1, 0);
 
-/** What is told of and not marked is too much to hand from thread to thread. */
-const isForThreads = (rules: readonly MarkRule[]): boolean => rules.every(({ allOf }) => allOf !== null);
-
 /**
  * @param marked  searches a stretch on this thread
  * @param help  for so many records, behind the first window if anybody asks on; null: this thread searches alone
@@ -115,7 +112,7 @@ export async function* searchWindows(
   let helper: SearchHelper | null = null;
   try {
     for (const [index, window] of windows.entries()) {
-      if (index === 1 && isForThreads(rules)) {
+      if (index === 1) {
         helper = help(recordsIn(windows.slice(1)));
         helper?.begin(task, ({ index: at, marks }) => found.set(at, marks));
       }

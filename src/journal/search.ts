@@ -13,9 +13,11 @@ import {
   askOf,
   type BodyTests,
   type Mark,
+  markOf,
   type MarkRule,
   marksOf,
   marksOfCalls,
+  type RawMark,
 } from './marks.ts';
 import { helpSearch, type MarkedWindow, searchWindows, type Window } from './search-windows.ts';
 import type { JournalRecord } from './types.ts';
@@ -36,7 +38,7 @@ export interface Search {
   readonly streamsBeginning: (start: string) => string[];
   /** Up to a record, in order; by the names of streams and the index on them. */
   readonly makings: (query: MakingQuery, toSeq: number) => JournalRecord[];
-  /** The records of a stretch that are marked, told of, or pruned, in order; in one transaction. */
+  /** The records of a stretch that are marked, or pruned, in order; in one transaction. */
   readonly marked: (rules: readonly MarkRule[], fromSeq: number, toSeq: number) => Mark[];
   /** The same of many stretches, in their order, on two threads: what `marked` gives for each. */
   readonly markedWindows: (
@@ -67,7 +69,7 @@ const marksOfStreams = (
   toSeq: number,
 ): Mark[] => {
   const select = db
-    .prepare<[number, number, number], readonly [seq: number, call: number | null, type: number | null]>(
+    .prepare<[number, number, number], RawMark>(
       `SELECT seq, call, type FROM records
          WHERE typeof(stream) = 'integer' AND stream = ? AND seq >= ? AND seq <= ? AND at IS NOT NULL ORDER BY seq`,
     )
@@ -75,12 +77,7 @@ const marksOfStreams = (
   return streams.flatMap((stream) => {
     const id = names.idOf(stream);
     const rows = id === undefined ? [] : select.all(id, fromSeq, toSeq);
-    return rows.map(([seq, call, type]) => ({
-      seq,
-      call,
-      type: type === null ? null : (names.nameOf(type) ?? '?'),
-      isMarked: true,
-    }));
+    return rows.map((row) => markOf(names, row));
   });
 };
 

@@ -38,8 +38,8 @@ const createFound = (stretch: Window) => {
     if (seq >= fromSeq && seq <= toSeq) found.set(seq, isCall);
   };
   return {
-    take: ({ seq, call, type, isMarked }: Mark): void => {
-      if (!isMarked) return;
+    take: ({ seq, call, type }: Mark): void => {
+      if (type === null) return;
       if (call !== null || type === RECEIVED) note(call ?? seq, true);
       if (type !== RECEIVED && type !== COMPLETED) note(seq, false);
     },

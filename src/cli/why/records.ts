@@ -95,8 +95,8 @@ export const createRecords = (reader: Source, toSeq: number, searchedFrom = 1): 
       const order = { isReversed: true, windowMin: SEARCHED };
       const windows = [...windowsOf({ fromSeq: searchedFrom, toSeq }, order, SEARCHED)];
       for await (const { marks } of reader.markedWindows(rules, windows)) {
-        for (const { seq, isMarked } of marks.toReversed()) {
-          const event = isMarked ? at(seq) : null;
+        for (const { seq, type } of marks.toReversed()) {
+          const event = type === null ? null : at(seq);
           if (event !== null && isIt(event)) return event;
         }
       }

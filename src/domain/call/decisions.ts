@@ -26,6 +26,10 @@ import { updatePodSandboxResources } from '../pod-sandbox/update.ts';
 
 type Decide<R extends CallRequest> = (turn: Turn, call: OpenCall, request: R) => void;
 
+/** Nothing is decided of what was done already. */
+const endAsItWent: Decide<RequestOf<'ReloadConfig' | 'Read'>> = (turn, call, { failure }) =>
+  complete(turn, call, failure === undefined ? OK : refused(failure));
+
 const decisions: { readonly [M in CallMethod]: Decide<RequestOf<M>> } = {
   RunPodSandbox: runPodSandbox,
   RestorePod: restorePod,
@@ -53,10 +57,10 @@ const decisions: { readonly [M in CallMethod]: Decide<RequestOf<M>> } = {
   UpdateRuntimeConfig: updateRuntimeConfig,
   SetLogLevel: setLogLevel,
   AcknowledgeJournal: acknowledgeJournal,
-  ReloadConfig: (turn, call, { failure }) => complete(turn, call, failure === undefined ? OK : refused(failure)),
+  ReloadConfig: endAsItWent,
   ClearStrays: (turn, call) => complete(turn, call, OK),
   ReadJournal: (turn, call) => complete(turn, call, OK),
-  Read: (turn, call, { failure }) => complete(turn, call, failure === undefined ? OK : refused(failure)),
+  Read: endAsItWent,
   Refused: (turn, call, { failure }) => complete(turn, call, refused(failure)),
   Unimplemented: (turn, call, { rpc }) =>
     complete(
