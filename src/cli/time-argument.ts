@@ -187,7 +187,7 @@ export const parseRange = (
   return range;
 };
 
-const isBackwards = ({ since, until }: Range): boolean => {
+export const isBackwards = ({ since, until }: Range): boolean => {
   if (since?.kind === 'time' && until?.kind === 'time') return since.atNs > until.atNs;
   return since?.kind === 'record' && until?.kind === 'record' && since.seq > until.seq;
 };
