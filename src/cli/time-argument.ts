@@ -141,8 +141,12 @@ const nsOfSeconds = (text: string): bigint | null => {
   return seconds === undefined ? null : BigInt(seconds) * NS_PER_SECOND + fractionNsOf(fraction);
 };
 
+/** "15m", and as other programs take it: "-15m", "15m ago". */
+const AGO = /^(?:-(\w+)|(\w+)(?: ago)?)$/;
+
 const nsOfAgo = (text: string, nowMs: number): bigint | null => {
-  const agoMs = parseDurationMs(text);
+  const [, back, ago] = AGO.exec(text) ?? [];
+  const agoMs = parseDurationMs(back ?? ago ?? '');
   return agoMs === null ? null : BigInt(Math.round(nowMs - agoMs)) * NS_PER_MS;
 };
 
