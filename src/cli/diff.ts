@@ -1,17 +1,17 @@
 /** `scribe diff`: what changed on the node between two moments, from the journal. Changes nothing. */
 import { subjectOf } from '../domain/model/records.ts';
 import { openReader } from '../journal/open.ts';
-import { command } from './command.ts';
+import { command, misuse } from './command.ts';
 import { jsonLine } from './format.ts';
 import { createNames, labelOf, type Names } from './history/names.ts';
 import { type Io, write } from './io.ts';
 import { timesIn } from './local-zone.ts';
 import { type Change, chosenChanges } from './past/changes.ts';
-import { stateAt } from './past/state.ts';
+import { type PastState, stateAt } from './past/state.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { createTable, type Style } from './table.ts';
 import { choosesAll, refuseAmbiguous, thingFilterOf, thingOptions } from './things.ts';
-import { MOMENT_FORMS, parseMoment } from './time-argument.ts';
+import { isBackwards, MOMENT_FORMS, parseMoment, type Range } from './time-argument.ts';
 
 const { pod, container, image, namespace, label } = thingOptions;
 
@@ -52,6 +52,14 @@ const showTable = async (names: Names, changes: readonly Change[], io: Io): Prom
 const jsonOf = (names: Names, { what, stream, state, fields }: Change): string =>
   jsonLine({ change: what, ...subjectOf(stream), name: labelOf(names, stream), state, fields });
 
+type Words = readonly [first: string, second: string];
+
+/** What came would be shown as what went: a range that ends before it begins is refused in every command. */
+const refuseBackwards = (range: Range, [from, to]: readonly [PastState, PastState], [first, second]: Words): void => {
+  if (from.seq === to.seq ? !isBackwards(range) : from.seq < to.seq) return;
+  throw misuse(`${first} is later than ${second}: give the earlier moment first, scribe diff ${second} ${first}.`);
+};
+
 export const diff = command({
   name: 'diff',
   summary: 'what changed on the node between two moments',
@@ -86,10 +94,10 @@ export const diff = command({
     try {
       refuseAmbiguous(wanted, reader.streamsBeginning);
       const [a, b] = [stateAt(path, reader, moments[0]), stateAt(path, reader, moments[1])];
+      refuseBackwards({ since: moments[0], until: moments[1] }, [a, b], [first, second]);
       const changes = chosenChanges(wanted, a.state, b.state);
       const names = createNames(reader);
-      const [fromSeq, toSeq] = [a.seq, b.seq].sort((one, other) => one - other);
-      void io.recordRead?.({ fromSeq, toSeq, shown: changes.length });
+      void io.recordRead?.({ fromSeq: a.seq, toSeq: b.seq, shown: changes.length });
       if (values.json === true) {
         await write(io.stdout, changes.map((change) => jsonOf(names, change)).join(''));
         return 0;

@@ -13,7 +13,10 @@ export interface Parsed<O extends Options> {
   readonly operands: readonly string[];
 }
 
-const isOption = (word: string): boolean => word.length > 1 && word.startsWith('-');
+/** No option begins with a digit: "-5m" is what somebody means by five minutes ago, or a number. */
+const NEGATIVE = /^-\d/;
+
+const isOption = (word: string): boolean => word.length > 1 && word.startsWith('-') && !NEGATIVE.test(word);
 
 const unknownOption = (typed: string, options: Options): Error => {
   const meant = typed.startsWith('--') ? nearest(typed.slice(2), Object.keys(options)) : null;
@@ -54,9 +57,15 @@ export const parseWords = <O extends Options>(
   });
   const values: Record<string, string | string[] | boolean> = {};
   const operands: string[] = [];
-  for (const token of tokens) {
+  for (const [at, token] of tokens.entries()) {
     if (token.kind === 'positional') operands.push(token.value);
     if (token.kind !== 'option') continue;
+    const word = words[token.index] ?? '';
+    if (wanted !== undefined && NEGATIVE.test(word)) {
+      // It was taken for as many options as it has letters.
+      if (tokens[at - 1]?.index !== token.index) operands.push(word);
+      continue;
+    }
     const { name, rawName, value, inlineValue } = token;
     const option = Object.hasOwn(options, name) ? options[name] : undefined;
     if (option === undefined) throw unknownOption(rawName, options);

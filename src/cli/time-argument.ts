@@ -141,8 +141,12 @@ const nsOfSeconds = (text: string): bigint | null => {
   return seconds === undefined ? null : BigInt(seconds) * NS_PER_SECOND + fractionNsOf(fraction);
 };
 
+/** "15m", and as other programs take it: "-15m", "15m ago". */
+const AGO = /^(?:-(\w+)|(\w+)(?: ago)?)$/;
+
 const nsOfAgo = (text: string, nowMs: number): bigint | null => {
-  const agoMs = parseDurationMs(text);
+  const [, back, ago] = AGO.exec(text) ?? [];
+  const agoMs = parseDurationMs(back ?? ago ?? '');
   return agoMs === null ? null : BigInt(Math.round(nowMs - agoMs)) * NS_PER_MS;
 };
 
@@ -187,7 +191,7 @@ export const parseRange = (
   return range;
 };
 
-const isBackwards = ({ since, until }: Range): boolean => {
+export const isBackwards = ({ since, until }: Range): boolean => {
   if (since?.kind === 'time' && until?.kind === 'time') return since.atNs > until.atNs;
   return since?.kind === 'record' && until?.kind === 'record' && since.seq > until.seq;
 };

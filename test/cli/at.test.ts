@@ -244,6 +244,20 @@ describe('at', () => {
     assert.deepEqual(await said('sql', inViews), [{ container: image, image }]);
   });
 
+  test('diff: the later moment first is refused, and the other way round is said', async () => {
+    for (const [first, second] of [
+      ['10', '5'],
+      ['now', '5'],
+    ] as const) {
+      const { exitStatus, stdout, stderr } = await scribe(['diff', first, second, '--root', root.dir]);
+      assert.deepEqual([exitStatus, stdout], [2, ''], first);
+      assert.match(
+        stderr,
+        new RegExp(`^scribe: ${first} is later than ${second}: .* scribe diff ${second} ${first}\\.$`, 'm'),
+      );
+    }
+  });
+
   test('diff: the same moment twice differs in nothing, and a table names each field', async () => {
     const same = await scribe(['diff', '10', '10', '--root', root.dir]);
     assert.match(same.stderr, /Nothing changed\./);

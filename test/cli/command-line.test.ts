@@ -116,7 +116,10 @@ describe('mistakes', () => {
     [['history', 'web'], /"web" is one word too many/],
     [['image', 'pull'], /REFERENCE is missing/],
     [['image', 'load', 'a', 'b'], /"b" is one word too many/],
-    [['history', '--root', '/nowhere', '--limit', '-3'], /--limit needs a value/],
+    [['history', '--root', '/nowhere', '--limit', '-3'], /--limit -3: that is no number/],
+    [['history', '--root', '/nowhere', '--since', '-5'], /--since -5: that is no time\. A moment is /],
+    [['history', '-5m'], /There is no option -5; there are --root, /],
+    [['prove', '--root', '/nowhere', '-5h'], /RECORD is a record's number, from 1 on, and not "-5h"/],
     [['history', '--root', '/nowhere', '--limit', 'few'], /--limit few: that is no number/],
     [['history', '--root', '/nowhere', '--since', 'noon'], /--since noon: that is no time\. A moment is /],
     [

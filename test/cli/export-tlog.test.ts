@@ -3,7 +3,7 @@
  * torchwood's verifier of proofs and Go's own of signed notes.
  */
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { openJournal, openReader } from '../../src/journal/open.ts';
@@ -105,6 +105,44 @@ describe('export --tlog', () => {
     const refused = await scribe(['export', '--root', other, '--tlog', tlog]);
     assert.equal(refused.exitStatus, 1);
     assert.match(refused.stderr, /there is the log scribe\.journal\/[0-9a-f]{32} already/);
+  });
+
+  test('a directory is not taken back to an older copy of its journal, nor to one that went on otherwise', async () => {
+    const base = await tempDir(owner);
+    const [at, older, other, dir] = [join(base, 'at'), join(base, 'older'), join(base, 'other'), join(base, 'tlog')];
+    mkdirSync(at);
+    const grow = async (path: string, first: number, count: number, body?: string): Promise<void> => {
+      const { journal } = openJournal({ path: join(path, 'journal.db') });
+      await journal.append(
+        recordsFrom(first, count).map((record) => (body === undefined ? record : { ...record, body })),
+      );
+      await journal.close();
+    };
+    const exported = (path: string): Promise<Said> => scribe(['export', '--root', path, '--tlog', dir]);
+    await grow(at, 1, 300);
+    cpSync(at, older, { recursive: true });
+    cpSync(at, other, { recursive: true });
+    await grow(at, 301, 300);
+    await grow(other, 301, 500, '{"other":1}');
+    assert.equal((await exported(older)).exitStatus, 0);
+    assert.equal((await exported(at)).exitStatus, 0);
+    const checkpoint = readFileSync(join(dir, 'checkpoint'), 'utf8');
+    assert.equal(checkpoint.split('\n')[1], '600');
+    for (const [path, why] of [
+      [older, /its checkpoint knows 600 records, and this journal has 300: it is an older copy, .*: name another/],
+      [other, /the 600 records that its checkpoint knows are others than this journal has: .*: name another/],
+    ] as const) {
+      const { exitStatus, stderr } = await exported(path);
+      assert.equal(exitStatus, 1);
+      assert.match(stderr, why);
+    }
+    assert.equal(readFileSync(join(dir, 'checkpoint'), 'utf8'), checkpoint);
+    assert.ok(!existsSync(join(dir, 'tile/entries/003.p/32')));
+
+    for (const text of ['', 'no note\n']) {
+      writeFileSync(join(dir, 'checkpoint'), text);
+      assert.match((await exported(at)).stderr, /its checkpoint is none that scribe reads: name another directory/);
+    }
   });
 
   test('a journal from before there was a tree gives the same files', async () => {

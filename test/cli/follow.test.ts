@@ -199,13 +199,19 @@ describe('with a cursor', () => {
   });
 });
 
-test('a journal that is replaced ends it with a sentence', async (t) => {
-  const { path, follower } = await follow(t, [restart(1)]);
-  await follower.until(/number 1\./);
-  await rename(path, `${path}.corrupt-1`);
-  assert.equal(await follower.ended, 1);
-  assert.match(follower.output(), /journal\.db was replaced or removed; start again to follow the new journal\./);
-});
+for (const [what, moved] of [
+  ['a journal', (path: string) => path],
+  ['a root directory', dirname],
+] as const)
+  test(`${what} that is replaced ends it with a sentence`, async (t) => {
+    const { path, follower } = await follow(t, [restart(1)]);
+    await follower.until(/number 1\./);
+    const aside = `${moved(path)}.corrupt-1`;
+    await rename(moved(path), aside);
+    onCleanup(t, () => rename(aside, moved(path)));
+    assert.equal(await follower.ended, 1);
+    assert.match(follower.output(), /journal\.db was replaced or removed; start again to follow the new journal\./);
+  });
 
 test('a signal that tells it to end does so, with no daemon that could record it', async (t) => {
   const { follower } = await follow(t, [restart(1)]);

@@ -5,9 +5,10 @@
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { TILE_WIDTH, tileWidth } from '../../journal/merkle.ts';
-import { type Note, noteText } from '../../journal/notes.ts';
+import { type Note, noteText, parseNote } from '../../journal/notes.ts';
 import type { OpenedTree } from '../../journal/open-tree.ts';
 import { failure } from '../command.ts';
+import { counted, grouped } from '../format.ts';
 
 const CHECKPOINT = 'checkpoint';
 /** So many files are written at once. */
@@ -42,14 +43,34 @@ function* filesOf(tree: OpenedTree, size: number): Generator<TlogFile> {
   }
 }
 
-/** Another log's files must not come under this one's checkpoint. */
-const refuseOther = async (dir: string, origin: string): Promise<void> => {
-  const there = await readFile(join(dir, CHECKPOINT), 'utf8').catch(() => null);
-  const [other] = there?.split('\n') ?? [origin];
-  if (other !== origin)
-    throw failure(
-      `--tlog ${dir}: there is the log ${other} already, and this journal is ${origin}: name another directory.`,
-    );
+/** null: there is none yet. A sentence for what is there and is no checkpoint: what it was of must not be written over. */
+const checkpointIn = async (dir: string): Promise<Note | string | null> => {
+  const text = await readFile(join(dir, CHECKPOINT), 'utf8').catch((thrown: NodeJS.ErrnoException) => {
+    // Where no directory can be, writing into it says so.
+    if (thrown.code === 'ENOENT' || thrown.code === 'ENOTDIR') return null;
+    throw failure(`--tlog ${dir}: its checkpoint cannot be read: ${thrown.message}.`, thrown);
+  });
+  return text === null ? null : (parseNote(text) ?? 'its checkpoint is none that scribe reads');
+};
+
+/**
+ * A log grows, and whoever verifies it trusts in that: another log's files must not come under this one's checkpoint, nor may an
+ * older copy of the journal, or one that went on otherwise from there, take back what was said of it.
+ */
+const whyNotOver = (there: Note, tree: OpenedTree): string | null => {
+  if (there.origin !== tree.origin)
+    return `there is the log ${there.origin} already, and this journal is ${tree.origin}`;
+  if (there.size > tree.size)
+    return `its checkpoint knows ${counted(there.size, 'record')}, and this journal has ${grouped(tree.size)}: it is an older copy, or was put back`;
+  return Buffer.from(tree.root(there.size)).equals(there.root)
+    ? null
+    : `the ${counted(there.size, 'record')} that its checkpoint knows are others than this journal has: one of the two was put back, or rewritten`;
+};
+
+const refuseOther = async (dir: string, tree: OpenedTree): Promise<void> => {
+  const there = await checkpointIn(dir);
+  const why = there === null || typeof there === 'string' ? there : whyNotOver(there, tree);
+  if (why !== null) throw failure(`--tlog ${dir}: ${why}: name another directory.`);
 };
 
 const refuseIn =
@@ -91,7 +112,7 @@ const writeCheckpoint = async (dir: string, note: Note): Promise<void> => {
 
 /** @returns the checkpoint that all of it is about: of the newest record there is */
 export const exportTlog = async (tree: OpenedTree, dir: string): Promise<Note> => {
-  await refuseOther(dir, tree.origin);
+  await refuseOther(dir, tree);
   const note = tree.checkpoint(tree.size);
   await writeFiles(dir, filesOf(tree, note.size));
   await writeCheckpoint(dir, note).catch(refuseIn(dir));

@@ -27,7 +27,9 @@ const inodeOf = (path: string): number | null => {
 /** Starts watching: what is written from now on is told. */
 export const watchJournal = (path: string): JournalWatch => {
   const inode = inodeOf(path);
-  const names: readonly (string | null)[] = [basename(path), `${basename(path)}-wal`];
+  const dir = dirname(path);
+  // Of its own being moved away the kernel tells under the directory's own name.
+  const names: readonly (string | null)[] = [basename(path), `${basename(path)}-wal`, basename(dir)];
   const seen: { written: boolean; error: Error | null } = { written: true, error: null };
   let looks = 0;
   let timer: NodeJS.Timeout | null = null;
@@ -43,13 +45,13 @@ export const watchJournal = (path: string): JournalWatch => {
     look();
   };
 
-  const watcher: FSWatcher = watch(dirname(path), (_event, name) => {
+  const watcher: FSWatcher = watch(dir, (_event, name) => {
     if (!names.includes(name)) return;
     if (inodeOf(path) !== inode) return fail(`${path} was replaced or removed; start again to follow the new journal.`);
     seen.written = true;
     look();
   });
-  watcher.on('error', (thrown) => fail(`${dirname(path)} can't be watched any more: ${thrown.message}`));
+  watcher.on('error', (thrown) => fail(`${dir} can't be watched any more: ${thrown.message}`));
 
   const waitForWord = (): Promise<void> => {
     const afterMs = LOOK_AGAIN_MS[looks];
