@@ -162,6 +162,11 @@ describe('a call is told of alike', () => {
     for (const [words, methods] of [
       [['--pod', 'shop/unlucky'], ['RestorePod']],
       [['--label', 'app=lost'], ['RestorePod']],
+      [['--label', 'app=lost-c1'], ['RestorePod']],
+      [
+        ['--container', 'c0'],
+        ['RestorePod', 'RestorePod', 'RestorePod'],
+      ],
       [
         ['--label', 'app=unmade'],
         ['CreateContainer', 'CreateContainer'],
