@@ -150,10 +150,10 @@ const callsSql = (where: string, isToChoose: boolean): string => `
     FROM calls WHERE ${where} ORDER BY seq LIMIT -1
   ) call`;
 
-/** By the index on calls. */
+/** By the index on calls; what is done on its behalf after it has ended stands by itself, as in a history. */
 const STREAMS_OF_CALL = `(
       SELECT json_group_array(name) FROM names
-      WHERE id IN (SELECT stream FROM records r WHERE r.call = call.seq AND typeof(r.stream) = 'integer')
+      WHERE id IN (SELECT stream FROM records r WHERE r.call = call.seq AND typeof(r.stream) = 'integer' AND r.seq <= coalesce(call.ended_seq, r.seq))
     )`;
 
 const ofReceived = (value: string): string => `(SELECT ${value} FROM records WHERE records.seq = call.seq)`;
