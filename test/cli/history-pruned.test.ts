@@ -87,6 +87,22 @@ describe('pruned', () => {
     assert.equal(row?.['OUTCOME'], `${seqs.length} records: old enough`);
   });
 
+  test('a moment that is a pruned record is that of the next one that is left', async (t) => {
+    const { root, story, seqs } = await pruned(t);
+    const seq = seqs[0] ?? assert.fail();
+    const left = story.records.find((record) => record.seq > seq && !seqs.includes(record.seq)) ?? assert.fail();
+    const [at, next] = [String(seq), String(left.seq)];
+    const { stderr } = await scribe(['diff', '1', at, '--utc', '--root', root.dir]);
+    const time = new Date(Number(left.atNs / 1_000_000n)).toISOString().replace('T', ' ');
+    assert.ok(stderr.includes(` to ${time} (record ${at}).`), stderr);
+    const ages = async (moment: string): Promise<string[]> => {
+      const { stdout } = await scribe(['at', moment, 'get', 'images', '--root', root.dir]);
+      return rowsOf(stdout).map(({ AGE = '' }) => AGE);
+    };
+    assert.deepEqual(await ages(at), await ages(next));
+    assert.equal((await ages(at)).length, 1);
+  });
+
   test('a call of which only the end is left is shown as far as it is known', async (t) => {
     const story = await tell();
     const [received] = story.records.filter(({ type, body }) => type === 'call.received' && body.includes('ExecSync'));

@@ -11,7 +11,7 @@ import { exitOf, idOf } from '../engine/rig.ts';
 import { CHECKPOINT_PATH } from '../simulation/checkpoint.ts';
 import { IMAGE } from '../simulation/images.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
-import { rowsOf } from './story.ts';
+import { rowsOf, tell } from './story.ts';
 import { jsonLines, type Node, recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
 
 const image = IMAGE.repoTags[0] ?? '';
@@ -143,6 +143,20 @@ describe('a call is told of alike', () => {
     assert.equal(table[2]?.['OBJECT'], 'shop/unlucky');
   });
 
+  test('by what was done on its behalf until it ended, and not after', async () => {
+    const { records, nginx } = await tell();
+    const pull = records.find(({ body }) => body.includes('"PullImage"')) ?? assert.fail();
+    const last = records.at(-1) ?? assert.fail();
+    const late = { type: 'effects.requested', stream: containerStream(nginx), call: pull.seq, cause: last.seq };
+    const { dir } = await rootWith(owner, [
+      ...records,
+      { ...last, ...late, seq: last.seq + 1, body: '{"effects":[]}' },
+    ]);
+    const counted = await scribe(['report', 'slowest', '--root', dir, '--json', '--container', nginx]);
+    const methods = jsonLines<Row>(counted.stdout).map(({ method }) => method);
+    assert.ok(methods.includes('CreateContainer') && !methods.includes('PullImage'), methods.join(' '));
+  });
+
   test('by the id of what it was answered with, where it joined another', async () => {
     const exported = (await told('export')).filter(({ type }) => type === 'call.completed');
     const [, ...answered] = exported.slice(0, 5);
@@ -162,6 +176,11 @@ describe('a call is told of alike', () => {
     for (const [words, methods] of [
       [['--pod', 'shop/unlucky'], ['RestorePod']],
       [['--label', 'app=lost'], ['RestorePod']],
+      [['--label', 'app=lost-c1'], ['RestorePod']],
+      [
+        ['--container', 'c0'],
+        ['RestorePod', 'RestorePod', 'RestorePod'],
+      ],
       [
         ['--label', 'app=unmade'],
         ['CreateContainer', 'CreateContainer'],

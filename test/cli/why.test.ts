@@ -6,6 +6,8 @@ import type { Intent } from '../../src/domain/model/records.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import { pluginName } from '../../src/domain/nri/plugins.ts';
+import { nodeFold } from '../../src/engine/node-fold.ts';
+import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import { idOf, runContainer } from '../engine/rig.ts';
 import { type Story, tell } from './story.ts';
 import { recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
@@ -141,6 +143,29 @@ describe('why', () => {
       new RegExp(`^Record ${exited?.seq} \\(container\\.exited\\) last changed exit of container nginx`),
     );
     assert.match(text, /after +\{"exitStatus":137/);
+  });
+
+  test('--last-change of an image that came again: what brought it, whether or not a snapshot was taken while it was gone', async () => {
+    const node = await startNode();
+    const gone = 'registry.test/app:1';
+    await node.ask({ method: 'PullImage', image: gone, credentials: null });
+    await node.ask({ method: 'RemoveImage', image: gone });
+    await node.ask({ method: 'PullImage', image: gone, credentials: null });
+    const records = recordsOf(node);
+    const again = records.findLast(({ type }) => type === 'image.pulled') ?? assert.fail();
+    const removed = records.find(({ type }) => type === 'image.removed') ?? assert.fail();
+    const field = `${again.stream}.content.sizeBytes`;
+    const snapshot = async (journal: SqliteJournal): Promise<void> => {
+      const state = nodeFold.initial();
+      for (const record of records.slice(0, removed.seq)) nodeFold.evolve(state, record);
+      const { evolverVersion, write } = nodeFold;
+      await journal.writeSnapshot({ seq: removed.seq, evolverVersion, state: write(state) });
+    };
+    for (const more of [async () => {}, snapshot]) {
+      const { dir } = await rootWith(owner, records, more);
+      const { stdout } = await scribe(['why', '--last-change', field, '--root', dir]);
+      assert.match(stdout, new RegExp(`^Record ${again.seq} \\(image\\.pulled\\) last changed`));
+    }
   });
 
   test('--json has the answer, the facts and the chain', async () => {

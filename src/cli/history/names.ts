@@ -60,6 +60,19 @@ export const podNameOf = ({ name = '', namespace = '', uid = '', attempt = 0 }: 
 export const recordOf = (source: Pick<JournalReader, 'page'>, seq: number): JournalRecord | undefined =>
   source.page({}, seq, seq).records[0];
 
+/** When a record was written; of one that is pruned, when the next one was that is not. null: none is left from there on. */
+export const timeOfRecord = (source: Pick<JournalReader, 'page'>, seq: number, headSeq: number): bigint | null => {
+  const own = recordOf(source, seq);
+  if (own !== undefined) return own.atNs;
+  for (let cursor = seq + 1; cursor <= headSeq; ) {
+    const { records, next } = source.page({}, cursor, headSeq);
+    const [first] = records;
+    if (first !== undefined) return first.atNs;
+    cursor = next;
+  }
+  return null;
+};
+
 /** The first record of a stream, which tells of the making of what it is about; for a name alone nothing fails. */
 export const firstOf = (source: NameSource, stream: string): JournalRecord | undefined => {
   const seq = source.firstSeqOfStream(stream);

@@ -8,7 +8,7 @@ import type { JournalRecord, ReadRow } from '../../journal/types.ts';
 import { isDamageMet, unlessDamaged } from '../damage.ts';
 import { isNow, type Moment, type Range, seqsOf } from '../time-argument.ts';
 import { COMPLETED, createCollector, type Collector, type Entry } from './entries.ts';
-import { recordOf } from './names.ts';
+import { recordOf, timeOfRecord } from './names.ts';
 import type { Selection } from './selection.ts';
 
 export interface ScanOptions {
@@ -55,11 +55,9 @@ interface ReadsSource {
   readonly upTo: (atNs: bigint | null) => Iterable<ReadRow>;
 }
 
-/** When a moment was: read calls have no numbers. Of a record that is pruned, when the next one was that is not. */
-const timeOf = (reader: JournalReader, moment: Moment): bigint | null => {
-  if (moment.kind === 'time') return moment.atNs;
-  return reader.page({}, moment.seq, reader.headSeq()).records[0]?.atNs ?? null;
-};
+/** When a moment was: read calls have no numbers. */
+const timeOf = (reader: JournalReader, moment: Moment): bigint | null =>
+  moment.kind === 'time' ? moment.atNs : timeOfRecord(reader, moment.seq, reader.headSeq());
 
 /** Read calls in the order of their commits, a page at a time. */
 const createReads = (reader: JournalReader, { since, until }: Range): ReadsSource => {

@@ -13,7 +13,7 @@ import type { ReadQuery } from '../../journal/types.ts';
 import { failure } from '../command.ts';
 import { unlessDamaged } from '../damage.ts';
 import { counted, shortUtcTime } from '../format.ts';
-import { recordOf } from '../history/names.ts';
+import { recordOf, timeOfRecord } from '../history/names.ts';
 import { allRecords } from './pages.ts';
 import { type Moment, seqAt } from '../time-argument.ts';
 
@@ -85,7 +85,8 @@ export const stateAt = (path: string, reader: Source, moment: Moment): PastState
     'checked',
   );
   const pruned = prunedUpTo(reader, seq);
-  const atNs = moment.kind === 'time' ? moment.atNs : (recordOf(reader, seq)?.atNs ?? 0n);
+  const atNs =
+    moment.kind === 'time' ? moment.atNs : (unlessDamaged(() => timeOfRecord(reader, seq, reader.headSeq())) ?? 0n);
   const notes = [
     ...newerNotes(unknown, state),
     ...(pruned === 0

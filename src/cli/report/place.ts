@@ -44,7 +44,7 @@ const isStreamChosen = (filter: ThingFilter, stream: string, things: Things): bo
 /** A call that is about an image is chosen by what it asked for, and by all that the image is called. */
 export const isChosen = (
   filter: ThingFilter,
-  { method, image, askedImages, imageIds, streams }: CallRow,
+  { method, image, askedImages, askedContainers, imageIds, streams }: CallRow,
   place: Place,
   things: Things,
 ): boolean => {
@@ -53,6 +53,8 @@ export const isChosen = (
   // Making a container is about its pod, too, whose labels may be others.
   const pod = method === 'CreateContainer' && place?.kind === 'container' ? place.pod : null;
   if (pod !== null && isMeant(filter, pod)) return true;
+  const ofPod = place?.kind === 'pod' ? place : null;
+  if (askedContainers.some((container) => isMeant(filter, { ...container, pod: ofPod }))) return true;
   if (streams.some((stream) => isStreamChosen(filter, stream, things))) return true;
   const wanted = filter.image;
   if (wanted === null) return false;

@@ -37,6 +37,8 @@ export interface CallRow {
   readonly image: string | null;
   /** How it called the images of the containers that it was to make; none where nothing is chosen. */
   readonly askedImages: readonly string[];
+  /** Those that a pod was to be restored with, which may never have come to be; none where nothing is chosen. */
+  readonly askedContainers: readonly Omit<ContainerThing, 'pod'>[];
   /** Images that its answer names. */
   readonly imageIds: readonly string[];
   /** Streams of what was recorded on its behalf; none where nothing is chosen. */
@@ -140,6 +142,7 @@ const callsSql = (where: string, isToChoose: boolean): string => `
     CASE WHEN method IN ('PullImage', 'LoadImages') THEN ${ofCompleted("body -> '$.response.imageRefs'")} END,
     ${isToChoose ? STREAMS_OF_CALL : 'NULL'},
     ${isToChoose ? ASKED_IMAGES : 'NULL'},
+    ${isToChoose ? ASKED_CONTAINERS : 'NULL'},
     CASE method WHEN 'PullImage' THEN (SELECT size_bytes FROM image_pulls WHERE image_pulls.seq = call.seq) END
   FROM (
     SELECT seq, at, method, code, failure, duration_ms, caller_uid, caller, container_id, substr(image, 1, 1024) AS image, ended_seq,
@@ -147,10 +150,10 @@ const callsSql = (where: string, isToChoose: boolean): string => `
     FROM calls WHERE ${where} ORDER BY seq LIMIT -1
   ) call`;
 
-/** By the index on calls. */
+/** By the index on calls; what is done on its behalf after it has ended stands by itself, as in a history. */
 const STREAMS_OF_CALL = `(
       SELECT json_group_array(name) FROM names
-      WHERE id IN (SELECT stream FROM records r WHERE r.call = call.seq AND typeof(r.stream) = 'integer')
+      WHERE id IN (SELECT stream FROM records r WHERE r.call = call.seq AND typeof(r.stream) = 'integer' AND r.seq <= coalesce(call.ended_seq, r.seq))
     )`;
 
 const ofReceived = (value: string): string => `(SELECT ${value} FROM records WHERE records.seq = call.seq)`;
@@ -167,17 +170,32 @@ const ASKED_IMAGES = `CASE method
       WHEN 'RestorePod' THEN ${ofReceived("(SELECT json_group_array(value -> '$.image') FROM json_each(body, '$.request.containerConfigs'))")}
     END`;
 
+/** Of requests, as the id, the name, the labels and the ImageSpec of each. */
+const ASKED_CONTAINERS = `CASE method
+      WHEN 'RestorePod' THEN ${ofReceived("(SELECT json_group_array(json_array(body ->> ('$.request.newContainerIds[' || key || ']'), value ->> '$.metadata.name', value -> '$.labels', value -> '$.image')) FROM json_each(body, '$.request.containerConfigs'))")}
+    END`;
+
 const textsOf = (cell: Cell | undefined): readonly string[] => JSON.parse(textOf(cell) ?? '[]') as string[];
 
 const specsOf = (cell: Cell | undefined): readonly (ImageSpec | null)[] =>
   JSON.parse(textOf(cell) ?? '[]') as (ImageSpec | null)[];
+
+const containersOf = (cell: Cell | undefined): CallRow['askedContainers'] => {
+  type Asked = readonly [id: string | null, name: string | null, labels: Labels | null, image: ImageSpec | null];
+  const asked = JSON.parse(textOf(cell) ?? '[]') as readonly Asked[];
+  return asked.map(([id, name, labels, image]) => {
+    const images = { ids: [], references: imagesAskedFor(image ?? {}) };
+    return { kind: 'container', id: id ?? '', name: name ?? '', labels: labels ?? {}, images, present: true };
+  });
+};
 
 const podOf = (own: Cell | undefined): readonly (string | null)[] =>
   typeof own === 'string' ? (JSON.parse(own) as (string | null)[]) : [];
 
 const callOf = (row: readonly Cell[]): CallRow => {
   const [seq, at, method, code, failure, durationMs, callerUid, caller, containerId, image, ...rest] = row;
-  const [own, containerName, recordedAs, labels, program, exitCode, imageIds, streams, asked, sizeBytes] = rest;
+  const [own, containerName, recordedAs, labels, program, exitCode, imageIds, streams, asked, restored, sizeBytes] =
+    rest;
   const [podId = null, namespace = null, pod = null] = podOf(own);
   return {
     seq: numberOf(seq) ?? 0,
@@ -197,6 +215,7 @@ const callOf = (row: readonly Cell[]): CallRow => {
     pod,
     image: textOf(image),
     askedImages: specsOf(asked).flatMap((spec) => imagesAskedFor(spec ?? {})),
+    askedContainers: containersOf(restored),
     imageIds: textsOf(imageIds),
     streams: textsOf(streams),
     sizeBytes: numberOf(sizeBytes),

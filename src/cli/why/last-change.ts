@@ -69,10 +69,9 @@ const changeWithin = (
     // Objects are replaced, never changed.
     if (now === object) return;
     object = now;
-    // What is gone keeps the values it had.
-    if (now === undefined) return;
     const is = valueOf(now, names);
-    if (!sameJson(is, value)) last = { seq: record.seq, before: value, after: is };
+    // To go is no change of what it had; an image that comes again has everything anew, as after a snapshot without it.
+    if (now !== undefined && !sameJson(is, value)) last = { seq: record.seq, before: value, after: is };
     value = is;
   });
   return last;
