@@ -128,7 +128,7 @@ const measureCommands = async (things: Known): Promise<void> => {
   );
   verdicts.push(verdict(1000, listening));
   const count = (wanted: string): number => verdicts.filter((one) => one === wanted).length;
-  console.log(`\nGoals: ${count('met')} met, ${count('MISSED')} missed.`);
+  console.log(`\nGoals: ${count('met')} met, ${count('MISSED')} missed; load ${load()}.`);
 };
 
 type Latencies = Readonly<Record<string, readonly number[]>>;
