@@ -43,7 +43,10 @@ const leave = async (t: TestContext, containerId: string, cgroupsPath: string): 
 const context = { timings: { ...defaultTimings, reapMs: 10_000 }, files: pooledFiles };
 
 test('a cgroup that an NRI plugin chose is left alone, with who is in it', async (t) => {
-  const { cgroup, bundlePath, process } = await leave(t, 'c1', `/scribe-test-${randomBytes(4).toString('hex')}-chosen`);
+  // As long as ids are: a short one may be in what is random of the path.
+  const containerId = randomBytes(32).toString('hex');
+  const chosen = `/scribe-test-${randomBytes(4).toString('hex')}-chosen`;
+  const { cgroup, bundlePath, process } = await leave(t, containerId, chosen);
   await removeLeftCgroup(context, bundlePath);
   assert.ok(process.isAlive());
   await rmdir(cgroup).then(
