@@ -1,5 +1,4 @@
 /** From what a search has marked to entries of a history: each is read by its number, with all that belongs to it. */
-import type { Mark } from '../../journal/marks.ts';
 import type { Window } from '../../journal/search-windows.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { isBeneath } from './beneath.ts';
@@ -7,22 +6,7 @@ import { createCollector, type Entry, isTold, RECEIVED } from './entries.ts';
 import { recordOf } from './names.ts';
 import { ranBefore, type ScanOptions } from './scan.ts';
 
-/** A window in which more calls may pass is read in order, and all after it: each costs as much as so many records. */
-export const RECORDS_PER_CANDIDATE = 20;
-
 export type MarkedOptions = Pick<ScanOptions, 'reader' | 'selection' | 'withEvents' | 'range'>;
-
-/** Stretches of pruned records, as entries. */
-export const prunedIn = (marks: readonly Mark[]): Entry[] => {
-  const stretches: { kind: 'pruned'; fromSeq: number; toSeq: number }[] = [];
-  for (const { seq, type } of marks) {
-    if (type !== null) continue;
-    const last = stretches.at(-1);
-    if (last?.toSeq === seq - 1) last.toSeq = seq;
-    else stretches.push({ kind: 'pruned', fromSeq: seq, toSeq: seq });
-  }
-  return stretches;
-};
 
 /** What may be shown: a call, or what happened by itself, by the number of the record that it began with. */
 export interface Found {
@@ -53,10 +37,8 @@ export const callOf = ({ reader, selection, withEvents, range }: MarkedOptions, 
 };
 
 /**
- * The entry of what was found; none, where it is shown beneath its call, or is not asked for.
- * @param asked  the range of the whole history
+ * The entry of what was found; null where it is shown beneath its call, or is not asked for.
+ * @param whole  the range of the whole history
  */
-export const entriesOf = (options: MarkedOptions, { fromSeq, toSeq }: Window, { seq, isCall }: Found): Entry[] => {
-  const entry = isCall ? callOf(options, seq, toSeq) : eventOf(options, fromSeq, seq);
-  return entry === null ? [] : [entry];
-};
+export const entryOf = (options: MarkedOptions, whole: Window, { seq, isCall }: Found): Entry | null =>
+  isCall ? callOf(options, seq, whole.toSeq) : eventOf(options, whole.fromSeq, seq);

@@ -14,7 +14,7 @@ import type { Window } from '../../journal/search-windows.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import { seqsOf } from '../time-argument.ts';
 import { COMPLETED, type Entry, knownAs, RECEIVED } from './entries.ts';
-import { entriesOf, type Found, type MarkedOptions, prunedIn, RECORDS_PER_CANDIDATE } from './marked-entries.ts';
+import { entryOf, type Found, type MarkedOptions } from './marked-entries.ts';
 import { recordOf } from './names.ts';
 import { learnMakings, learnOf } from './makings.ts';
 import { thingsRules } from './plan.ts';
@@ -29,6 +29,8 @@ const INDEX_WINDOW_MAX = 4 * WINDOW_MAX;
 const FEW_STREAMS = 50;
 /** Looked at first: where much is found in so few, nothing is gained by looking on. */
 const PROBED_RECORDS = 8_192;
+/** Where more calls may pass everything is read in order: each costs as much as so many records. */
+const RECORDS_PER_CANDIDATE = 20;
 
 /** Numbers of what may be shown and began in a stretch, each once. */
 const createFound = (stretch: Window) => {
@@ -57,23 +59,38 @@ const createFound = (stretch: Window) => {
   };
 };
 
-const seqOf = (entry: Entry): number => (entry.kind === 'pruned' ? entry.fromSeq : 0);
+type Pruned = Extract<Entry, { kind: 'pruned' }>;
 
-/** What was found, with the stretches that are pruned between. */
+/** Pruned records, in order, as the stretches that they make. */
+const stretchesOf = (pruned: readonly Mark[]): Pruned[] => {
+  const stretches: { -readonly [K in keyof Pruned]: Pruned[K] }[] = [];
+  for (const { seq } of pruned) {
+    const last = stretches.at(-1);
+    if (last?.toSeq === seq - 1) last.toSeq = seq;
+    else stretches.push({ kind: 'pruned', fromSeq: seq, toSeq: seq });
+  }
+  return stretches;
+};
+
+/**
+ * What was found, with the stretches that are pruned between.
+ * @param whole  the range of the whole history
+ */
 function* shown(
   options: MarkedOptions,
+  whole: Window,
   found: readonly Found[],
   prunedMarks: readonly Mark[],
   isReversed: boolean,
 ): Generator<Entry> {
-  const asked = seqsOf(options.reader, options.range);
   const inOrder = <T>(list: readonly T[]): T[] => (isReversed ? list.toReversed() : [...list]);
-  const pruned = inOrder(prunedIn(prunedMarks));
+  const pruned = inOrder(stretchesOf(prunedMarks));
   const isBefore = (a: number, b: number): boolean => (isReversed ? a > b : a < b);
   for (const one of inOrder(found)) {
-    const later = pruned.findIndex((entry) => !isBefore(seqOf(entry), one.seq));
+    const later = pruned.findIndex(({ fromSeq }) => !isBefore(fromSeq, one.seq));
     yield* pruned.splice(0, later < 0 ? pruned.length : later);
-    yield* entriesOf(options, asked, one);
+    const entry = entryOf(options, whole, one);
+    if (entry !== null) yield entry;
   }
   yield* pruned;
 }
@@ -98,8 +115,9 @@ export async function* sortedOf(
   const { isReversed } = order;
   const whole = seqsOf(reader, options.range);
   const all = createFound(whole);
+  const isMarkedLater = markLater(rules);
   const takeGoingOn = (part: Window): void => {
-    if (markLater(rules)) for (const { call } of reader.callsOfFew(0, part)) all.takeCall(call);
+    if (isMarkedLater) for (const { call } of reader.callsOfFew(0, part)) all.takeCall(call);
   };
   // How they ended is told behind the range.
   if (options.range.until !== null) takeGoingOn(whole);
@@ -122,9 +140,9 @@ export async function* sortedOf(
     }
     const found = all.release(part);
     released += found.length;
-    yield* shown(options, found, pruned.splice(0), isReversed);
+    yield* shown(options, whole, found, pruned.splice(0), isReversed);
   }
-  yield* shown(options, all.release(whole), pruned, isReversed);
+  yield* shown(options, whole, all.release(whole), pruned, isReversed);
 }
 
 /** That it began, and that it ended. */
@@ -155,7 +173,7 @@ async function* soughtThings(options: MarkedOptions, order: Order): AsyncGenerat
         yield* readOn(options, isReversed ? window.toSeq : window.fromSeq, isReversed);
         return;
       }
-      yield* shown(options, found, [], isReversed);
+      yield* shown(options, whole, found, [], isReversed);
       // What is done elsewhere, and timers, come in between.
       await otherTurns();
     }
