@@ -3,15 +3,16 @@ import { readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { type KeptResult, readKept } from '../journal/kept-checkpoints.ts';
 import type { KeptElsewhere } from '../journal/surroundings-check.ts';
-import { createVerifyLanes, splitAboveRecords, type VerifyReport, verifyJournal } from '../journal/verify.ts';
+import { createVerifyLanes, type VerifyReport, verifyJournal } from '../journal/verify.ts';
 import { command, failure, type Values } from './command.ts';
-import { type Compared, compareFold, compareFoldElsewhere } from './fold.ts';
+import type { Compared } from './fold.ts';
 import { counted, grouped, jsonLine } from './format.ts';
 import { type Io, write } from './io.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption, socketOption } from './places.ts';
 import { createProgress, type Progress } from './progress.ts';
 import { wholeJournal } from './whole-journal.ts';
-import { type CompareFold, foldAndCompare, type Folded, type Holder } from './verify/held-states.ts';
+import { planFold } from './verify/fold-plan.ts';
+import type { Folded, Holder } from './verify/held-states.ts';
 
 /** Enough to see what sort of damage it is. */
 const FINDINGS_SHOWN_MAX = 20;
@@ -36,16 +37,17 @@ const options = {
 const showCount = (progress: Progress, what: string, records: number, of: number): void =>
   progress.draw(() => [`${what} ${grouped(records)} of ${counted(of, 'record')}`]);
 
+type Report = Omit<VerifyReport, 'folded'>;
+
 interface Checked {
-  readonly report: VerifyReport;
+  readonly report: Report;
   /** null where something is known to be wrong with the journal. */
   readonly folded: Folded | null;
 }
 
 /** What was looked at is as it was written, whether all of it could be looked at or not. */
-const isAsWritten = ({ findings }: VerifyReport): boolean => findings.every(({ isUnchecked }) => isUnchecked === true);
+const isAsWritten = ({ findings }: Report): boolean => findings.every(({ isUnchecked }) => isUnchecked === true);
 
-/** A small journal is folded once it was checked, a large one meanwhile. */
 const check = async (
   values: Values<typeof options>,
   rootDir: string,
@@ -57,33 +59,27 @@ const check = async (
   const ended = new AbortController();
   // Of one that cannot be read the check says why.
   const { toSeq: headSeq = 0 } = wholeJournal(path);
-  const isLarge = headSeq > splitAboveRecords;
   let isChecked = false;
   const onFolded = (seq: number): void => {
     if (isChecked) showCount(progress, 'folding', seq, headSeq);
   };
-  const compare: CompareFold = isLarge
-    ? async (...task) => compareFoldElsewhere(...task, ended.signal)
-    : async (...task) => compareFold(...task);
-  const fold = (): Promise<Folded> => foldAndCompare(values, rootDir, path, compare, onFolded);
-  // First of all: nothing else takes as long on one thread. What it throws is told where the journal is right.
-  const folding = isLarge ? lanes(fold) : null;
-  folding?.catch(() => {});
   try {
+    const plan = planFold({ values, rootDir, path, headSeq, lanes, onFolded, signal: ended.signal });
     const onProgress = (records: number, of: number): void => showCount(progress, 'checking', records, of);
-    const report = await verifyJournal(path, { onProgress, lanes, ...kept });
+    const fold = plan.then(({ asked }) => asked);
+    const { folded, ...report } = await verifyJournal(path, { onProgress, lanes, ...kept, fold });
     isChecked = true;
     progress.clear();
-    return { report, folded: isAsWritten(report) ? await (folding ?? fold()) : null };
+    return { report, folded: isAsWritten(report) ? await (await plan).finish(folded) : null };
   } finally {
     ended.abort();
   }
 };
 
-const sentenceOf = ({ seq, what }: VerifyReport['findings'][number]): string =>
+const sentenceOf = ({ seq, what }: Report['findings'][number]): string =>
   seq === null ? what : `record ${grouped(seq)}: ${what}`;
 
-const countsOf = (report: VerifyReport): string => {
+const countsOf = (report: Report): string => {
   const { headSeq, prunedRecords, checkpoints, snapshots, readSegments } = report;
   const pruned = prunedRecords === 0 ? '' : ` (${grouped(prunedRecords)} pruned)`;
   const rest = [counted(checkpoints, 'checkpoint'), counted(snapshots, 'snapshot'), counted(readSegments, 'segment')];
@@ -114,13 +110,7 @@ const foldLines = ({ compared, whole, doubts, noDaemon }: Folded): string[] => [
   ...(noDaemon === null ? [] : [`the daemon's live state was not compared: ${noDaemon}`]),
 ];
 
-const show = async (
-  path: string,
-  report: VerifyReport,
-  folded: Folded | null,
-  tookMs: number,
-  io: Io,
-): Promise<void> => {
+const show = async (path: string, report: Report, folded: Folded | null, tookMs: number, io: Io): Promise<void> => {
   const findings = report.findings.slice(0, FINDINGS_SHOWN_MAX).map(sentenceOf);
   const more = report.findings.length - findings.length;
   const lines = [
@@ -135,7 +125,7 @@ const show = async (
   await write(io.stdout, lines.map((line) => `${line}\n`).join(''));
 };
 
-const jsonOf = (path: string, report: VerifyReport, folded: Folded | null, tookMs: number): string => {
+const jsonOf = (path: string, report: Report, folded: Folded | null, tookMs: number): string => {
   const compared = folded?.compared.map(({ held: { who, seq }, isSame, foldedHash }) => ({
     who,
     seq,
@@ -175,7 +165,7 @@ export const verify = command({
   summary: 'check every hash of the journal, and what it folds to',
   description: [
     'Computes every hash of the journal anew: the chain of records, checkpoints and their signatures, what was pruned and by which record, segments of read calls, snapshots. Finds a single flipped bit, and names the first record that is not what was written, and why.',
-    'Then folds the journal from record 1 on and compares: with every snapshot, and, when the daemon runs, with its live state, and with the state that it decides from while nothing is on its way to the disk. All must be the same, byte for byte.',
+    'Then folds the journal from record 1 on and compares: with every snapshot, and, when the daemon runs, with its live state, and with the state that it decides from while nothing is on its way to the disk. All must be the same, byte for byte. Of a large journal each snapshot is folded to the next, side by side, which says the same; where one differs, all is folded from record 1 on.',
     'Changes nothing, and works with the daemon up or down. Copy <root>/journal.db.head to another machine now and then: --against tells whether the journal still contains every copy, or was put back to an older state, rewritten, replaced by another or signed again with another key, and between which copies. --key names the key that must have signed.',
     'A journal that was put back, cut or begun anew is doubted until somebody acknowledges it, and is not verified before.',
   ],

@@ -9,7 +9,7 @@ import { type CallClass, classOfCall, isClosedStream } from '../domain/turn/clos
 import { overWith, type PluginLives } from '../domain/turn/plugin-lives.ts';
 import type { RecordOwn } from '../journal/types.ts';
 import { type CallPolicy, createRetention } from '../journal/retention.ts';
-import { nodeFold } from '../engine/node-fold.ts';
+import { nodeFold, nodeFoldModule } from '../engine/node-fold.ts';
 import { openReader } from '../journal/open.ts';
 import { missingSnapshot, takeSnapshot } from '../journal/snapshots.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
@@ -83,12 +83,7 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
     });
   }
 
-  const foldTo = (seq: number) => ({
-    path: options.journalPath,
-    moduleUrl: new URL('../engine/node-fold.ts', import.meta.url).href,
-    exportName: 'nodeFold',
-    seq,
-  });
+  const foldTo = (seq: number) => ({ path: options.journalPath, ...nodeFoldModule, seq });
 
   /** A state of then that is too large for where it was folded is dropped at once: it is not folded again. */
   const folded = new Set<number>();

@@ -3,11 +3,17 @@ import { endCall } from '../domain/call/evolve.ts';
 import { EVOLVER_VERSION, evolve } from '../domain/turn/evolve.ts';
 import { readState, writeState } from '../domain/turn/snapshot.ts';
 import { initialState, type NodeState } from '../domain/model/state.ts';
-import type { StateFold } from '../journal/types.ts';
+import type { FoldModule, StateFold } from '../journal/types.ts';
 import { type FoldedColumns, fromJournalRecord, isReadable } from './codec.ts';
 import { CALL_COMPLETED, settledIn } from './settled.ts';
 
 export const nodeFold: StateFold<NodeState> = nodeFoldTelling(() => undefined);
+
+/** The same for another thread. */
+export const nodeFoldModule: FoldModule = {
+  moduleUrl: new URL('./node-fold.ts', import.meta.url).href,
+  exportName: 'nodeFold',
+};
 
 /** @param ofUnknown  hears of records that this scribe does not know: a newer one wrote them, and they change nothing here; `before` is the state then */
 export function nodeFoldTelling(ofUnknown: (record: FoldedColumns, before: NodeState) => void): StateFold<NodeState> {

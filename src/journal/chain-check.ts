@@ -6,7 +6,7 @@ import { type Db, isCorruption } from './connect.ts';
 import { chainHashHex, createReusedTarget, encodedBytesMax, encodeRecord, HASH_BYTES, sha256Hex } from './encoding.ts';
 import { errorOf } from './errors.ts';
 import { isOwnType, JOURNAL_PRUNED, type Pruning, parsePruned, parseReadsClosed, READS_CLOSED } from './own-records.ts';
-import { isVersion } from './raw-record.ts';
+import { isVersion, type RawRecord } from './raw-record.ts';
 import { createSoundPages } from './sound-page.ts';
 import type { JournalRecord, SealedSegment, SeqRange } from './types.ts';
 
@@ -131,12 +131,15 @@ export interface ChainOptions {
   readonly onPage?: (records: number) => void;
   /** Told every body_hash that is stored and can be one, in order, and where it begins; to be read until the next is told. */
   readonly onBodyHash?: (seq: number, bytes: Buffer, from: number) => void;
+  /** Told the rows of each page in which every column is as it was written; not of those that are looked at one by one. */
+  readonly onSound?: (rows: readonly RawRecord[]) => void;
   /** By their ids; read anew by default. */
   readonly names?: ReadonlyMap<number, string>;
 }
 
 export const checkChain = (db: Db, stretch: Stretch, options: ChainOptions = {}): ChainPart => {
-  const { wanted = new Set(), onPage = () => {}, onBodyHash = () => {}, names = readNames(db) } = options;
+  const { wanted = new Set(), names = readNames(db) } = options;
+  const { onPage = () => {}, onBodyHash = () => {}, onSound = () => {} } = options;
   const findings: Finding[] = [];
   const pruned: [number, number][] = [];
   const prunings: Pruning[] = [];
@@ -208,15 +211,16 @@ export const checkChain = (db: Db, stretch: Stretch, options: ChainOptions = {})
     if (previous === null) return false;
     const sound = soundPage(expected, Math.min(expected + pageRows - 1, stretch.toSeq), previous);
     if (sound === null) return false;
-    const last = expected + sound.records - 1;
+    const last = expected + sound.rows.length - 1;
     for (const record of sound.told) noteOwn(record);
     for (let seq = expected; seq <= last; seq++) {
       onBodyHash(seq, sound.hashes, sound.bodyHashAt(seq));
       if (wanted.has(seq)) hashes.set(seq, Buffer.from(sound.hashOf(seq), 'hex'));
     }
     previous = sound.hashOf(last);
-    records += sound.records;
+    records += sound.rows.length;
     expected = last + 1;
+    onSound(sound.rows);
     return true;
   };
 

@@ -29,7 +29,7 @@ export interface Folded {
 }
 
 /** Gives the records that are left in a range, in order and a page at a time, within the caller's transaction. */
-const createPages = (db: Db, reading: Reading = 'unchecked') => {
+export const createPages = (db: Db, reading: Reading = 'unchecked') => {
   const { columns, decode } = createRecordRows(createNameReader(db), reading);
   const page = db
     .prepare<[number, number, number], RawRow>(
@@ -74,7 +74,10 @@ export const foldRecords = (path: string, range: FoldRange, each: (record: Journ
   atOneMoment(path, (db) => createPages(db, range.reading)(range, (records) => records.forEach(each)));
 
 /** Those of a page that leave something behind: only where nobody looks at each as it is read. */
-const unsettled = <State>(fold: StateFold<State>, records: readonly JournalRecord[]): readonly JournalRecord[] => {
+export const unsettled = <State>(
+  fold: StateFold<State>,
+  records: readonly JournalRecord[],
+): readonly JournalRecord[] => {
   const settled = fold.settledIn(records);
   return records.filter(({ seq }) => !settled.has(seq));
 };

@@ -84,14 +84,16 @@ const bigOf = (high: number, low: number): bigint => {
   return halves.getBigInt64(0);
 };
 
-/** A name that is missing reads as '?': verify finds it, reading goes on (C20). */
-const nameOrMark = (names: NameReader, id: number): string => names.nameOf(id) ?? '?';
+type Names = Pick<NameReader, 'nameOf'>;
 
-export const streamName = (names: NameReader, stream: number | string): string =>
+/** A name that is missing reads as '?': verify finds it, reading goes on (C20). */
+const nameOrMark = (names: Names, id: number): string => names.nameOf(id) ?? '?';
+
+export const streamName = (names: Names, stream: number | string): string =>
   typeof stream === 'number' ? nameOrMark(names, stream) : stream;
 
 const decoded = (
-  names: NameReader,
+  names: Names,
   [seq, atHigh, atLow, monoHigh, monoLow, boot, type, v, stream, cause, call, body]: RawRow,
 ): JournalRecord => ({
   seq,
@@ -107,7 +109,7 @@ const decoded = (
 });
 
 /** Makes records of raw rows. */
-export const createRecordRows = (names: NameReader, reading: Reading): RecordRows => {
+export const createRecordRows = (names: Names, reading: Reading): RecordRows => {
   if (reading === 'unchecked') return { columns: recordColumns, decode: (row) => decoded(names, row) };
   const encodingOf = createRowEncoder((id) => names.nameOf(id));
   return {

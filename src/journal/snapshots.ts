@@ -7,12 +7,10 @@ import { Worker } from 'node:worker_threads';
 import { sha256 } from './encoding.ts';
 import { type KeptSnapshot, keptApart } from './snapshot-table.ts';
 import type { SqliteJournal } from './sqlite-journal.ts';
+import type { FoldModule } from './types.ts';
 
-export interface FoldTask {
+export interface FoldTask extends FoldModule {
   readonly path: string;
-  /** URL of the module that exports the StateFold, and the name it has there. */
-  readonly moduleUrl: string;
-  readonly exportName: string;
   readonly seq: number;
 }
 

@@ -8,7 +8,8 @@ import { createRowEncoder, type RawRecord, recordColumns } from './raw-record.ts
 
 /** What of a page the check of the chain goes on with. */
 export interface SoundPage {
-  readonly records: number;
+  /** One for each record. */
+  readonly rows: readonly RawRecord[];
   /** The records of a type that was asked for. */
   readonly told: readonly { readonly seq: number; readonly type: string; readonly body: string }[];
   /** Of a record of the page, in hex, until the next page is asked for. */
@@ -94,7 +95,7 @@ export const createSoundPages = (db: Db, names: ReadonlyMap<number, string>, isT
     }
     if (hashes.compare(computed, 0, hashes.length) !== 0) return null;
     return {
-      records: rows.length,
+      rows,
       told,
       hashOf: (seq) =>
         computed.toString('hex', (seq - fromSeq) * ROW_BYTES + HASH_BYTES, (seq - fromSeq + 1) * ROW_BYTES),

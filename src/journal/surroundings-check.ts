@@ -1,22 +1,20 @@
 /**
- * Checks what hangs on the chain: names, checkpoints and their signatures, the checkpoint beside the journal, what
- * was pruned and by which record, read segments, snapshots and migrations. Every column of every table is either
- * computed anew here or in chain-check.ts, so that no flipped bit goes unseen.
+ * Checks what hangs on the chain: checkpoints and their signatures, the checkpoint beside the journal, what was pruned
+ * and by which record, read segments and snapshots. Every column of every table is computed anew either here or in
+ * chain-check.ts or own-tables-check.ts, so that no flipped bit goes unseen.
  */
 import type { ChainPart, Finding } from './chain-check.ts';
 import { isSigned, loadPublicKey, readCheckpoints, readHeadFile } from './checkpoints.ts';
-import { connectScratch, type Db, schemaVersion } from './connect.ts';
+import type { Db } from './connect.ts';
 import { chunkRoot, GENESIS } from './encoding.ts';
-import { errorOf } from './errors.ts';
 import { journalFiles } from './files.ts';
+import { createFindings, type Find, sameBytes } from './findings.ts';
 import { checkKept, type KeptResult, readKept } from './kept-checkpoints.ts';
-import { listMigrations, migrate, migrationDigest } from './migrate.ts';
-import { nameDigest } from './names.ts';
 import { originOf } from './notes.ts';
 import { JOURNAL_PRUNED, type Pruning, parsePruned } from './own-records.ts';
 import { uncovered } from './ranges.ts';
 import { CHUNKS_PER_SEGMENT, describeChunk, segmentsWithChunks } from './read-table.ts';
-import { createReader, impossibleKeys } from './reader.ts';
+import { createReader } from './reader.ts';
 import { isWholeSnapshot, type SnapshotRow } from './snapshot-table.ts';
 import { checkTree, type TreeBefore, type TreePart } from './tree-check.ts';
 import type { SealedSegment } from './types.ts';
@@ -50,8 +48,6 @@ export interface SurroundingsTask {
   readonly kept: KeptElsewhere;
 }
 
-type Find = (seq: number | null, what: string, kind?: Pick<Finding, 'isUnchecked'>) => void;
-
 /** What the parts of the chain found out together. */
 interface Chain {
   readonly headSeq: number;
@@ -65,60 +61,6 @@ interface Chain {
 const firstUnreadable = (parts: readonly ChainPart[]): number | null => {
   const firsts = parts.flatMap(({ unreadable }) => unreadable?.fromSeq ?? []);
   return firsts.length === 0 ? null : Math.min(...firsts);
-};
-
-const APPLICATION_ID = 0x73637262;
-
-const sameBytes = (a: unknown, b: Uint8Array): boolean => a instanceof Uint8Array && Buffer.from(b).equals(a);
-
-const checkNames = (db: Db, find: Find): void => {
-  const rows = db.prepare<[], [number, unknown, unknown]>('SELECT id, name, digest FROM names').raw().all();
-  for (const [id, name, digest] of rows) {
-    if (typeof name !== 'string' || !sameBytes(digest, nameDigest(id, name))) {
-      find(null, `Name ${id} is not what was written.`);
-    }
-  }
-};
-
-type SchemaRow = readonly [type: string, name: string, table: string, sql: string | null];
-
-const schemaRows = (db: Db): string[] =>
-  db
-    .prepare<[], SchemaRow>('SELECT type, name, tbl_name, sql FROM sqlite_schema')
-    .raw()
-    .all()
-    .map((row) => JSON.stringify(row));
-
-/** Tables, indexes and triggers are what the migrations make: a trigger that is gone refuses nothing any more. */
-const checkSchema = (db: Db, find: Find): void => {
-  const scratch = connectScratch();
-  try {
-    const version = schemaVersion(db);
-    migrate(scratch, listMigrations().slice(0, version));
-    const [found, wanted] = [new Set(schemaRows(db)), new Set(schemaRows(scratch))];
-    const named = (row: string): string => (JSON.parse(row) as SchemaRow).slice(0, 2).join(' ');
-    for (const row of wanted.difference(found)) find(null, `The ${named(row)} is missing or changed.`);
-    for (const row of found.difference(wanted)) find(null, `The ${named(row)} is none of this scribe's.`);
-  } finally {
-    scratch.close();
-  }
-};
-
-const checkMigrations = (db: Db, find: Find): void => {
-  const rows = db
-    .prepare<[], [number, unknown, unknown]>('SELECT version, name, sha256 FROM schema ORDER BY version')
-    .raw()
-    .all();
-  const known = listMigrations();
-  rows.forEach(([version, name, digest], index) => {
-    const migration = known[index];
-    if (migration?.version !== version || migration.name !== name || !sameBytes(digest, migrationDigest(migration))) {
-      find(null, `Migration ${version} is none of this scribe's.`);
-    }
-  });
-  if (Number(db.pragma('application_id', { simple: true })) !== APPLICATION_ID)
-    find(null, 'The application id is wrong.');
-  if (db.prepare('SELECT count(*) FROM pruning').pluck().get() !== 0) find(null, 'The pruning guard is up.');
 };
 
 const checkCheckpoints = (db: Db, { path, kept }: SurroundingsTask, chain: Chain, find: Find): number => {
@@ -292,8 +234,7 @@ const checkSnapshots = (db: Db, chain: Chain, find: Find): number => {
 /** Its parts are the checked chain, from record 1 to `headSeq`. */
 export const checkSurroundings = (db: Db, task: SurroundingsTask): SurroundingsReport => {
   const { headSeq, parts } = task;
-  const findings: Finding[] = [];
-  const find: Find = (seq, what, kind) => findings.push({ seq, what, ...kind });
+  const { findings, find, tried, checked, counted } = createFindings();
   const chain: Chain = {
     headSeq,
     parts,
@@ -301,24 +242,7 @@ export const checkSurroundings = (db: Db, task: SurroundingsTask): SurroundingsR
     hashes: new Map(parts.flatMap(({ hashes }) => [...hashes])),
     closed: new Map(parts.flatMap(({ closed }) => closed).map(({ seq, sealed }) => [seq, sealed])),
   };
-  const tried = <T>(what: string, otherwise: T, check: () => T): T => {
-    try {
-      return check();
-    } catch (thrown) {
-      find(null, `The ${what} cannot be read: ${errorOf(thrown).message}.`);
-      return otherwise;
-    }
-  };
-  const counted = (what: string, check: () => number): number => tried(what, 0, check);
-  const checked = (what: string, check: () => void): void => tried(what, undefined, check);
   let prunings: readonly Pruning[] = [];
-  checked('keys', () => {
-    const impossible = impossibleKeys(db);
-    if (impossible !== null) find(null, `${impossible}.`);
-  });
-  checked('names', () => checkNames(db, find));
-  checked('schema', () => checkSchema(db, find));
-  checked('migrations', () => checkMigrations(db, find));
   checked('prune records', () => {
     prunings = allPrunings(db, chain);
     checkPruned(chain, prunings, find);

@@ -162,3 +162,10 @@ export interface StateFold<State> {
   readonly write: (state: State) => string;
   readonly read: (text: string) => State;
 }
+
+/** How a thread is told which state to fold, since a function can't be handed to it: by the module that exports the StateFold. */
+export interface FoldModule {
+  /** URL of the module, and the name that the fold has there. */
+  readonly moduleUrl: string;
+  readonly exportName: string;
+}

@@ -4,13 +4,18 @@ import { checkChain, type Finding, readNames } from './chain-check.ts';
 import { readCheckpoints } from './checkpoints.ts';
 import { connectReader, type Db } from './connect.ts';
 import { errorOf } from './errors.ts';
+import { loadFold } from './fold-module.ts';
+import { createFoldPart } from './fold-part.ts';
+import { checkOwnTables } from './own-tables-check.ts';
 import { checkSurroundings, snapshotSeqs } from './surroundings-check.ts';
 import { tellEvery } from './tell-progress.ts';
 import { createTreePart } from './tree-check.ts';
 import type { FromVerifyWorker, VerifyAnswer, VerifyTask } from './verify.ts';
 
+type ChainTask = Extract<VerifyTask, { kind: 'chain' }>;
+
 /** Seqs at which something else in the journal names a hash of the chain. */
-const wantedSeqs = (db: Db, { keptSeqs, stretch }: Extract<VerifyTask, { kind: 'chain' }>): Set<number> => {
+const wantedSeqs = (db: Db, { keptSeqs, stretch }: ChainTask): Set<number> => {
   const checkpoints = readCheckpoints(db, stretch.fromSeq, stretch.toSeq);
   return new Set([...checkpoints.map(({ seq }) => seq), ...snapshotSeqs(db), ...keptSeqs]);
 };
@@ -39,28 +44,39 @@ const checkStructure = (db: Db): Finding[] => {
 /** Of all stretches that this thread checks: what is appended meanwhile, and may bear new ones, is in none of them. */
 let names: ReadonlyMap<number, string> | null = null;
 
-const answer = (db: Db, task: VerifyTask): VerifyAnswer => {
+const checkStretch = async (db: Db, task: ChainTask): Promise<VerifyAnswer> => {
+  const tree = createTreePart(task.stretch, task.treeSizes);
+  names ??= readNames(db);
+  const fold = task.fold === null ? null : createFoldPart(db, await loadFold(task.fold.module), task.fold.route, names);
+  const part = checkChain(db, task.stretch, {
+    wanted: wantedSeqs(db, task),
+    names,
+    onPage: tellProgress(),
+    onBodyHash: tree.add,
+    ...(fold === null ? {} : { onSound: fold.take }),
+  });
+  return { kind: 'chain', part, tree: tree.part(), folded: fold?.end() ?? null };
+};
+
+const answer = async (db: Db, task: VerifyTask): Promise<VerifyAnswer> => {
   switch (task.kind) {
-    case 'chain': {
-      const tree = createTreePart(task.stretch, task.treeSizes);
-      names ??= readNames(db);
-      const options = { wanted: wantedSeqs(db, task), onPage: tellProgress(), onBodyHash: tree.add, names };
-      return { kind: 'chain', part: checkChain(db, task.stretch, options), tree: tree.part() };
-    }
+    case 'chain':
+      return checkStretch(db, task);
     case 'surroundings':
       return { kind: 'surroundings', report: checkSurroundings(db, task) };
     case 'structure':
-      return { kind: 'structure', findings: checkStructure(db) };
+      return { kind: 'findings', findings: checkStructure(db) };
+    case 'own tables':
+      return { kind: 'findings', findings: checkOwnTables(db) };
   }
 };
 
-const run = (task: VerifyTask): void => {
-  const db = connectReader(task.path);
-  try {
-    post(answer(db, task));
-  } finally {
-    db.close();
-  }
+/** One for all tasks: they are of the same journal, until the thread is ended. */
+let connection: Db | null = null;
+
+const run = async (task: VerifyTask): Promise<void> => {
+  connection ??= connectReader(task.path);
+  post(await answer(connection, task));
 };
 
-parentPort?.on('message', run);
+parentPort?.on('message', (task: VerifyTask) => void run(task));

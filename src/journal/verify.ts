@@ -2,8 +2,9 @@
  * Verifies a whole journal on threads of its own, as many at once as there are processors, never with the lock: a journal
  * can be verified while its daemon writes it. Reports every finding, the first bad sequence number first.
  *
- *   chain and leaves of the tree, stretch by stretch ──> surroundings: what hangs on both, and the rest of the tree
- *   SQLite's own check
+ *   SQLite's own check, and what the tables say of themselves
+ *   chain and leaves of the tree, and what they fold to, stretch by stretch ──> surroundings: what hangs on both, and the
+ *                                                                               rest of the tree
  */
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
@@ -12,6 +13,7 @@ import { connectReader, type Db, explainDisk } from './connect.ts';
 import { GENESIS, HASH_BYTES } from './encoding.ts';
 import { errorOf, isNewer, isUnreadable, isUnwritable } from './errors.ts';
 import { journalFiles } from './files.ts';
+import type { FoldedPart, FoldRoute, StateAt } from './fold-part.ts';
 import { chainSeqs, type KeptResult, readKept } from './kept-checkpoints.ts';
 import type { KeptElsewhere, SurroundingsReport, SurroundingsTask } from './surroundings-check.ts';
 import { createLanes, type Lanes } from './lanes.ts';
@@ -19,6 +21,7 @@ import { listMigrations, refuseNewer } from './migrate.ts';
 import { TILE_WIDTH } from './merkle.ts';
 import { createReader } from './reader.ts';
 import { readTreeBefore, type TreeBefore, type TreePart } from './tree-check.ts';
+import type { FoldModule } from './types.ts';
 
 export interface VerifyReport {
   readonly ok: boolean;
@@ -31,6 +34,13 @@ export interface VerifyReport {
   readonly readSegments: number;
   /** What checkpoints that were kept elsewhere show, oldest first. */
   readonly against: readonly KeptResult[];
+  /** null: nothing was to be folded, or not all of it could be. */
+  readonly folded: FoldedStates | null;
+}
+
+interface FoldTask {
+  readonly module: FoldModule;
+  readonly route: FoldRoute;
 }
 
 /** What a verifying thread is asked for. */
@@ -42,19 +52,39 @@ export type VerifyTask =
       /** Records whose hash files beside the journal or elsewhere name, and sizes of the tree in the same way. */
       readonly keptSeqs: readonly number[];
       readonly treeSizes: readonly number[];
+      /** null: nothing is folded. */
+      readonly fold: FoldTask | null;
     }
   | SurroundingsTask
-  | { readonly kind: 'structure'; readonly path: string };
+  | { readonly kind: 'structure' | 'own tables'; readonly path: string };
 
 export type VerifyAnswer =
-  | { readonly kind: 'chain'; readonly part: ChainPart; readonly tree: TreePart }
+  | { readonly kind: 'chain'; readonly part: ChainPart; readonly tree: TreePart; readonly folded: FoldedPart | null }
   | { readonly kind: 'surroundings'; readonly report: SurroundingsReport }
-  | { readonly kind: 'structure'; readonly findings: readonly Finding[] };
+  | { readonly kind: 'findings'; readonly findings: readonly Finding[] };
 
 /** Words on the way, and at the end the answer. */
 export type FromVerifyWorker = VerifyAnswer | { readonly kind: 'progress'; readonly records: number };
 
+/** What is to be folded of the rows that are checked: from each snapshot to the next. */
+export interface FoldAsked {
+  readonly module: FoldModule;
+  /** In order, of the evolvers of the module. */
+  readonly snapshots: readonly number[];
+  /** Other records after which a state is asked for, in order. */
+  readonly others: readonly number[];
+}
+
+export interface FoldedStates {
+  /** After every snapshot and other record that was asked for, and the last of all. */
+  readonly states: readonly StateAt[];
+  /** The last of them, as it is written. */
+  readonly state: string;
+}
+
 export interface VerifyOptions extends KeptElsewhere {
+  /** Waited for once the first thread has something to do; null: nothing is to be folded. */
+  readonly fold?: Promise<FoldAsked | null>;
   /** Also has SQLite check its own trees and indexes (default); reads every page once more. */
   readonly structure?: boolean;
   /** Told now and then how many records of how many were checked. */
@@ -105,6 +135,8 @@ const startThreads = (): { readonly run: RunTask; readonly end: () => void } => 
 interface Plan {
   readonly headSeq: number;
   readonly stretches: readonly Stretch[];
+  /** How each of them is folded. */
+  readonly folds: readonly FoldTask[] | null;
   readonly keptSeqs: readonly number[];
   readonly tree: TreeBefore;
 }
@@ -118,13 +150,18 @@ const seamAt = (db: Db, fromSeq: number, headSeq: number): { seq: number; hash: 
     )
     .get(fromSeq, headSeq);
 
-/** Stretches meet between two tiles, at a hash that one must arrive at and the next starts from. */
-const stretchesOf = (db: Db, headSeq: number): Stretch[] => {
+const evenlyApart = (headSeq: number): number[] => {
   const count = Math.min(STRETCHES_MAX, Math.floor(headSeq / STRETCH_RECORDS_MIN));
+  return Array.from({ length: Math.max(0, count - 1) }, (_, index) => Math.ceil((headSeq * (index + 1)) / count));
+};
+
+/** Stretches meet between two tiles, at a hash that one must arrive at and the next starts from: the first such behind each seq. */
+const stretchesOf = (db: Db, seqs: readonly number[], headSeq: number): Stretch[] => {
   const stretches: Stretch[] = [];
   let next = { fromSeq: 1, previousHash: GENESIS };
-  for (let index = 1; index < count; index++) {
-    const seam = seamAt(db, Math.max(next.fromSeq, Math.ceil((headSeq * index) / count)), headSeq);
+  for (const seq of seqs) {
+    if (seq < next.fromSeq) continue;
+    const seam = seamAt(db, seq, headSeq);
     if (seam === undefined) break;
     stretches.push({ ...next, toSeq: seam.seq });
     next = { fromSeq: seam.seq + 1, previousHash: seam.hash };
@@ -132,7 +169,18 @@ const stretchesOf = (db: Db, headSeq: number): Stretch[] => {
   return [...stretches, { ...next, toSeq: headSeq }];
 };
 
-const planOf = (path: string, against: readonly string[]): Plan => {
+/** A stretch is folded from the newest snapshot before it, to where the next stretch begins to be. */
+const routesOf = (stretches: readonly Stretch[], { snapshots, others }: FoldAsked, headSeq: number): FoldRoute[] => {
+  const starts = stretches.map(({ fromSeq }) => snapshots.findLast((seq) => seq < fromSeq) ?? 0);
+  const wanted = new Set([...snapshots, ...others]);
+  return starts.map((snapshotSeq, index): FoldRoute => {
+    const lastSeq = starts[index + 1] ?? headSeq;
+    const within = [...wanted].filter((seq) => seq > snapshotSeq && seq < lastSeq).sort((a, b) => a - b);
+    return { snapshotSeq, stops: [...within, lastSeq] };
+  });
+};
+
+const planOf = (path: string, against: readonly string[], fold: FoldAsked | null): Plan => {
   const db = connectReader(path);
   try {
     // What it is made of is not known here, and would pass for what somebody added.
@@ -142,7 +190,10 @@ const planOf = (path: string, against: readonly string[]): Plan => {
     const tree = readTreeBefore(db, path, kept);
     const keptSeqs = chainSeqs([readKept(journalFiles(path).head), ...kept]);
     const headSeq = createReader(db).headSeq();
-    return { headSeq, stretches: stretchesOf(db, headSeq), keptSeqs, tree };
+    const stretches = stretchesOf(db, fold?.snapshots ?? evenlyApart(headSeq), headSeq);
+    const folds =
+      fold === null ? null : routesOf(stretches, fold, headSeq).map((route) => ({ module: fold.module, route }));
+    return { headSeq, stretches, folds, keptSeqs, tree };
   } finally {
     db.close();
   }
@@ -155,32 +206,47 @@ type ChainAnswer = Extract<VerifyAnswer, { kind: 'chain' }>;
 
 const checkChains = async (
   path: string,
-  { stretches, keptSeqs, tree }: Plan,
+  { stretches, folds, keptSeqs, tree }: Plan,
   run: RunTask,
   onRecords: (records: number) => void,
 ): Promise<ChainAnswer[]> => {
   const checked = stretches.map(() => 0);
   const answers = await Promise.all(
-    stretches.map(async (stretch, index) =>
-      run({ kind: 'chain', path, stretch, keptSeqs, treeSizes: tree.sizes }, (records) => {
+    stretches.map(async (stretch, index) => {
+      const fold = folds?.[index] ?? null;
+      return run({ kind: 'chain', path, stretch, keptSeqs, treeSizes: tree.sizes, fold }, (records) => {
         checked[index] = records;
         onRecords(checked.reduce((sum, part) => sum + part, 0));
-      }),
-    ),
+      });
+    }),
   );
   return answers.flatMap((answer) => (answer.kind === 'chain' ? [answer] : []));
 };
 
+const foldedOf = (chains: readonly ChainAnswer[]): FoldedStates | null => {
+  const parts = chains.flatMap(({ folded }) => (folded === null ? [] : [folded]));
+  const last = parts.at(-1);
+  if (last === undefined || parts.length < chains.length) return null;
+  return { states: parts.flatMap(({ states }) => states), state: last.state };
+};
+
 const verifyOn = async (run: RunTask, path: string, options: VerifyOptions): Promise<VerifyReport> => {
-  const { structure = true, onProgress = () => {}, against, key, lanes = createVerifyLanes() } = options;
+  const { structure = true, onProgress = () => {}, against, key, fold, lanes = createVerifyLanes() } = options;
   const kept = { against, key };
-  const plan = planOf(path, against ?? []);
-  const { headSeq, tree: treeBefore } = plan;
   const inTurn: RunTask = async (...task) => lanes(() => run(...task));
   // What takes longest comes first.
-  const [trees, chains] = await Promise.all([
-    structure ? inTurn({ kind: 'structure', path }) : null,
+  const apart = Promise.all([
+    ...(structure ? [inTurn({ kind: 'structure', path })] : []),
+    inTurn({ kind: 'own tables', path }),
+  ]);
+  // The plan may fail before they do, and says why better.
+  apart.catch(() => {});
+  const asked = (await fold) ?? null;
+  const plan = planOf(path, against ?? [], asked);
+  const { headSeq, tree: treeBefore } = plan;
+  const [chains, others] = await Promise.all([
     checkChains(path, plan, inTurn, (records) => onProgress(records, headSeq)),
+    apart,
   ]);
   const parts = chains.map(({ part }) => part);
   const treeParts = chains.map(({ tree }) => tree);
@@ -189,7 +255,7 @@ const verifyOn = async (run: RunTask, path: string, options: VerifyOptions): Pro
   const findings = inOrder([
     ...parts.flatMap((part) => part.findings),
     ...surroundings.report.findings,
-    ...(trees?.kind === 'structure' ? trees.findings : []),
+    ...others.flatMap((other) => (other.kind === 'findings' ? other.findings : [])),
   ]);
   return {
     ok: findings.length === 0,
@@ -200,6 +266,7 @@ const verifyOn = async (run: RunTask, path: string, options: VerifyOptions): Pro
     snapshots: surroundings.report.snapshots,
     readSegments: surroundings.report.readSegments,
     against: surroundings.report.against,
+    folded: foldedOf(chains),
   };
 };
 
@@ -223,6 +290,7 @@ export const verifyJournal = async (path: string, options: VerifyOptions = {}): 
       snapshots: 0,
       readSegments: 0,
       against: [],
+      folded: null,
     };
   } finally {
     threads.end();

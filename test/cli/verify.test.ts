@@ -11,7 +11,7 @@ import { hashOfState } from '../../src/journal/snapshots.ts';
 import { splitAboveRecords } from '../../src/journal/verify.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { runHistory, targetOfSeed } from '../simulation/history.ts';
-import { recordsFrom, tamper, withoutTriggers } from '../journal/support.ts';
+import { insertSnapshots, recordsFrom, tamper, withoutTriggers } from '../journal/support.ts';
 import { run } from '../support/process.ts';
 import { fakeDaemon } from './fake-daemon.ts';
 import { jsonLines, recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
@@ -73,6 +73,35 @@ describe('verify', () => {
     assert.equal(damaged.exitStatus, 1);
     assert.match(damaged.stdout, /^record 20,000: its columns do not give its body_hash\.$/m);
     assert.match(damaged.stdout, /^not folded: the journal is not what was written$/m);
+  });
+
+  test('a large journal, folded from snapshot to snapshot: each is the same, and of one that differs it is said alone', async (t) => {
+    const dir = await tempDir(t);
+    const journalPath = join(dir, 'journal.db');
+    await makeJournal({ path: journalPath, records: splitAboveRecords + 1000, seed: 4 });
+    const { evolverVersion } = nodeFold;
+    const snapshots = [5_000, 10_000, 15_000, 20_000].map((seq) => ({
+      seq,
+      evolverVersion,
+      state: stateAt(journalPath, seq),
+    }));
+    insertSnapshots(journalPath, snapshots);
+    const root = { dir, journalPath };
+    const { exitStatus, stdout, stderr } = await verify(root);
+    assert.equal(exitStatus, 0, stderr);
+    assert.match(stdout, new RegExp(`has SHA-256 ${hashOfState(stateAt(journalPath))}$`, 'm'));
+    assert.equal(stdout.match(/^the snapshot at record [\d,]+ is the same, byte for byte$/gm)?.length, 4);
+
+    tamper(journalPath, (db) => withoutTriggers(db, () => db.exec('DELETE FROM snapshots')));
+    const wrong = (state: string): string => state.replace('"podCidr":""', '"podCidr":"10.9.0.0/16"');
+    insertSnapshots(
+      journalPath,
+      snapshots.map((one) => (one.seq === 10_000 ? { ...one, state: wrong(one.state) } : one)),
+    );
+    const differing = await verify(root);
+    assert.equal(differing.exitStatus, 1);
+    assert.match(differing.stdout, /^the snapshot at record 10,000 is [0-9a-f]{64}, but the journal folds to /m);
+    assert.equal(differing.stdout.match(/is the same, byte for byte$/gm)?.length, 3);
   });
 
   test('a flipped bit: the first bad record and why, and exit status 1', async (t) => {

@@ -3,10 +3,12 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
+import { GENESIS } from '../../src/journal/encoding.ts';
 import { type OpenedJournal, openJournal, type OpenOptions } from '../../src/journal/open.ts';
 import { prunedRecord, readsClosedRecord } from '../../src/journal/own-records.ts';
 import { rangesOfSeqs } from '../../src/journal/ranges.ts';
-import type { JournalRecord, KeptJournal, OwnRecord, ReadRow } from '../../src/journal/types.ts';
+import { snapshotHash } from '../../src/journal/snapshot-table.ts';
+import type { JournalRecord, KeptJournal, OwnRecord, ReadRow, Snapshot } from '../../src/journal/types.ts';
 import { type Owner, onCleanup } from '../support/cleanup.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
@@ -105,6 +107,21 @@ export const withoutTriggers = (db: Database.Database, work: () => void): void =
     for (const { sql } of triggers) db.exec(sql);
   }
 };
+
+/** Puts snapshots where they are wanted: the journal itself keeps none that are near others. */
+export const insertSnapshots = (path: string, snapshots: readonly Snapshot[]): void =>
+  tamper(path, (db) => {
+    const hashAt = db.prepare<[number], Buffer | null>('SELECT hash FROM records WHERE seq = ?').pluck();
+    withoutTriggers(db, () => {
+      const insert = db.prepare(
+        'INSERT INTO snapshots (seq, evolver_version, record_hash, state_hash, state) VALUES (?, ?, ?, ?, ?)',
+      );
+      for (const { seq, evolverVersion, state } of snapshots) {
+        const [recordHash, bytes] = [hashAt.get(seq) ?? GENESIS, Buffer.from(state)];
+        insert.run(seq, evolverVersion, recordHash, snapshotHash(seq, evolverVersion, recordHash, bytes), bytes);
+      }
+    });
+  });
 
 const uint63 = fc.bigInt({ min: 0n, max: 2n ** 63n - 1n });
 const text = (maxLength: number): fc.Arbitrary<string> => fc.string({ unit: 'grapheme', minLength: 1, maxLength });

@@ -11,6 +11,7 @@ import type Database from 'better-sqlite3';
 import { checkChain, type ChainPart } from '../../src/journal/chain-check.ts';
 import { readCheckpoints, signCheckpoint } from '../../src/journal/checkpoints.ts';
 import { GENESIS } from '../../src/journal/encoding.ts';
+import { checkOwnTables } from '../../src/journal/own-tables-check.ts';
 import { createReader } from '../../src/journal/reader.ts';
 import { checkSurroundings, snapshotSeqs } from '../../src/journal/surroundings-check.ts';
 import { createTreePart, readTreeBefore } from '../../src/journal/tree-check.ts';
@@ -73,7 +74,7 @@ const findingsIn = (db: Database.Database, path: string): string[] => {
   const [parts, treeParts] = [[part], [tree.part()]];
   const task = { kind: 'surroundings', path, headSeq, parts, treeBefore, treeParts, kept: {} } as const;
   const { findings } = checkSurroundings(db, task);
-  return [...part.findings, ...findings].map(({ seq, what }) => `${seq}: ${what}`);
+  return [...part.findings, ...findings, ...checkOwnTables(db)].map(({ seq, what }) => `${seq}: ${what}`);
 };
 
 /** Does something to a journal whose triggers are gone, looks, and takes it back; that they are gone does not count. */

@@ -1,21 +1,23 @@
 /** Whose states a journal is folded for: those of its snapshots, and of the daemon where it runs. Reads and asks; judges nothing. */
 import type { StateReply } from '../../wire/scribe/v1/daemon.ts';
-import { type Answer, askDaemon, socketOfRoot } from '../daemon.ts';
-import { type Compared, type FoldOutcome, type Held, snapshotsOf } from '../fold.ts';
+import { askDaemon, socketOfRoot } from '../daemon.ts';
+import type { StateAt } from '../../journal/fold-part.ts';
+import { type FoldOutcome, snapshotsOf } from '../fold.ts';
 import type { PlaceValues } from '../places.ts';
 
 /** Somebody's state, and who holds it. */
-export interface Holder extends Held {
+export interface Holder extends StateAt {
   readonly who: 'snapshot' | 'daemon' | 'decisions';
 }
 
-export interface Folded {
-  readonly compared: readonly Compared<Holder>[];
-  readonly whole: Held;
-  readonly doubts: readonly string[];
-  /** Why the daemon was not asked, or did not answer; null when its state was compared. */
+export interface Holders {
+  readonly snapshots: readonly Holder[];
+  readonly live: readonly Holder[];
+  /** Why the daemon was not asked, or did not answer; null when its state is among them. */
   readonly noDaemon: string | null;
 }
+
+export interface Folded extends FoldOutcome<Holder>, Pick<Holders, 'noDaemon'> {}
 
 const liveStates = ({ seq, stateHash, decidedFromHash }: StateReply): Holder[] => {
   const shown: Holder = { who: 'daemon', seq: Number(seq), stateHash };
@@ -29,16 +31,11 @@ export type CompareFold = (
   onProgress: (seq: number) => void,
 ) => Promise<FoldOutcome<Holder>>;
 
-const foldOnce = async (
-  path: string,
-  answer: Answer,
-  compare: CompareFold,
-  onProgress: (seq: number) => void,
-): Promise<Folded> => {
+/** Who holds a state now. */
+export const askHolders = async (values: PlaceValues, rootDir: string, path: string): Promise<Holders> => {
+  const { state, why } = await askDaemon(await socketOfRoot(values, path), rootDir);
   const snapshots = snapshotsOf(path).map((held): Holder => ({ ...held, who: 'snapshot' }));
-  const { state } = answer;
-  const live = state === null ? [] : liveStates(state);
-  return { ...(await compare(path, [...snapshots, ...live], onProgress)), noDaemon: answer.why };
+  return { snapshots, live: state === null ? [] : liveStates(state), noDaemon: why };
 };
 
 /**
@@ -52,8 +49,10 @@ export const foldAndCompare = async (
   compare: CompareFold,
   onProgress: (seq: number) => void,
 ): Promise<Folded> => {
-  const socketPath = await socketOfRoot(values, path);
-  const once = async (): Promise<Folded> => foldOnce(path, await askDaemon(socketPath, rootDir), compare, onProgress);
+  const once = async (): Promise<Folded> => {
+    const { snapshots, live, noDaemon } = await askHolders(values, rootDir, path);
+    return { ...(await compare(path, [...snapshots, ...live], onProgress)), noDaemon };
+  };
   const folded = await once();
   return folded.compared.every(({ isSame }) => isSame) ? folded : once();
 };
