@@ -5,7 +5,7 @@ import { type KeptResult, readKept } from '../journal/kept-checkpoints.ts';
 import type { KeptElsewhere } from '../journal/surroundings-check.ts';
 import { createVerifyLanes, type VerifyReport, verifyJournal } from '../journal/verify.ts';
 import { command, failure, type Values } from './command.ts';
-import type { Compared } from './fold.ts';
+import type { Compared } from './verify/fold.ts';
 import { counted, grouped, jsonLine } from './format.ts';
 import { type Io, write } from './io.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption, socketOption } from './places.ts';

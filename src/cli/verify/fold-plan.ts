@@ -7,7 +7,7 @@
  */
 import type { Lanes } from '../../journal/lanes.ts';
 import { type FoldAsked, type FoldedStates, splitAboveRecords } from '../../journal/verify.ts';
-import { compareFold, compareFolded, compareFoldElsewhere, foldFromSnapshots } from '../fold.ts';
+import { compareFold, compareFolded, compareFoldElsewhere, foldFromSnapshots } from './fold.ts';
 import type { PlaceValues } from '../places.ts';
 import { askHolders, foldAndCompare, type Folded, type Holders } from './held-states.ts';
 

@@ -2,7 +2,7 @@
 import type { StateReply } from '../../wire/scribe/v1/daemon.ts';
 import { askDaemon, socketOfRoot } from '../daemon.ts';
 import type { StateAt } from '../../journal/fold-part.ts';
-import { type FoldOutcome, snapshotsOf } from '../fold.ts';
+import { type FoldOutcome, snapshotsOf } from './fold.ts';
 import type { PlaceValues } from '../places.ts';
 
 /** Somebody's state, and who holds it. */

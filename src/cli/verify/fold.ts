@@ -4,14 +4,14 @@
  * folding from one to the other says the same, since the first of them is folded to from record 1.
  */
 import { Worker } from 'node:worker_threads';
-import type { NodeState } from '../domain/model/state.ts';
-import { readState, writeState } from '../domain/turn/snapshot.ts';
-import { nodeFold, nodeFoldModule } from '../engine/node-fold.ts';
-import { foldAll } from '../journal/fold.ts';
-import type { StateAt } from '../journal/fold-part.ts';
-import { openReader } from '../journal/open.ts';
-import { hashOfState } from '../journal/snapshots.ts';
-import type { FoldAsked, FoldedStates } from '../journal/verify.ts';
+import type { NodeState } from '../../domain/model/state.ts';
+import { readState, writeState } from '../../domain/turn/snapshot.ts';
+import { nodeFold, nodeFoldModule } from '../../engine/node-fold.ts';
+import { foldAll } from '../../journal/fold.ts';
+import type { StateAt } from '../../journal/fold-part.ts';
+import { openReader } from '../../journal/open.ts';
+import { hashOfState } from '../../journal/snapshots.ts';
+import type { FoldAsked, FoldedStates } from '../../journal/verify.ts';
 
 export interface Compared<H extends StateAt = StateAt> {
   readonly held: H;

@@ -1,6 +1,6 @@
 /** The thread that folds a large journal while others verify it; started by fold.ts, ends with its answer. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { tellEvery } from '../journal/tell-progress.ts';
+import { tellEvery } from '../../journal/tell-progress.ts';
 import { compareFold, type FoldTask, type FromFoldWorker } from './fold.ts';
 
 /** Records between two words about how far it is. */
