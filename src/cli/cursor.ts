@@ -1,9 +1,12 @@
 /**
  * Where whoever follows a journal has come to, in a file: saved when what it tells of was written, and never before, so
- * what was not saved comes again. Belongs to one journal: another one has other records under the same numbers.
+ * what was not saved comes again. Belongs to one journal: another one has other records under the same numbers. Belongs to one
+ * target, too: of two at a time the faster one would say of the slower what that has not been given yet.
  */
 import { open, readFile, rename } from 'node:fs/promises';
 import { isFullDisk } from '../domain/model/errors.ts';
+import { JournalError } from '../journal/errors.ts';
+import { takeLock } from '../journal/lock.ts';
 import { openTree } from '../journal/open-tree.ts';
 import { failure } from './command.ts';
 import type { Range } from './time-argument.ts';
@@ -15,6 +18,8 @@ export interface Cursor {
   /** Nothing was saved yet: what is asked for says where to begin. */
   readonly isNew: boolean;
   readonly save: (seq: number) => Promise<void>;
+  /** Lets another one have it. */
+  readonly close: () => void;
 }
 
 /**
@@ -37,8 +42,21 @@ const parse = (path: string, text: string): { readonly log: string; readonly seq
   throw failure(`--cursor-file ${path} is no cursor of scribe: name another file, or remove it to begin anew.`);
 };
 
+const unwritable = (path: string, words: string): string => `--cursor-file ${path} cannot be written: ${words}.`;
+
+/** The lock has a file of its own, since each save puts another file at the cursor's path. */
+const take = (path: string): Cursor['close'] => {
+  try {
+    return takeLock(`${path}.lock`, `--cursor-file ${path}`);
+  } catch (thrown) {
+    const { message } = thrown as Error;
+    if (!(thrown instanceof JournalError)) throw failure(unwritable(path, message), thrown);
+    throw failure(`${message.replace(/ Stop it first\.$/, '')} Each target needs a cursor of its own.`, thrown);
+  }
+};
+
 const saveTo = (path: string, log: string, waiting: Waiting): Cursor['save'] => {
-  const problem = (words: string): string => `--cursor-file ${path} cannot be written: ${words}.`;
+  const problem = (words: string): string => unwritable(path, words);
   const tryOnce = async (seq: number): Promise<Problem | null> => {
     try {
       await using file = await open(`${path}.new`, 'w', CURSOR_MODE);
@@ -69,6 +87,25 @@ const logOf = (journalPath: string): string => {
   }
 };
 
+/** What was saved, if it is of this journal; null: nothing yet. */
+const savedOf = async (path: string, log: string, headSeq: number): Promise<number | null> => {
+  const text = await readFile(path, 'utf8').catch((thrown: NodeJS.ErrnoException) => {
+    if (thrown.code === 'ENOENT') return null;
+    throw failure(`--cursor-file ${path} cannot be read: ${thrown.message}.`, thrown);
+  });
+  if (text === null) return null;
+  const kept = parse(path, text);
+  if (kept.log !== log)
+    throw failure(
+      `--cursor-file ${path} is of ${kept.log}, and this journal is ${log}: remove the file to begin anew with this one.`,
+    );
+  if (kept.seq > headSeq)
+    throw failure(
+      `--cursor-file ${path} has come to record ${kept.seq}, and this journal ends at ${headSeq}: an older copy was put back. Remove the file to begin anew.`,
+    );
+  return kept.seq;
+};
+
 /**
  * @param headSeq  the journal's last record: what is behind it cannot have been dealt with
  * @param waiting  for whoever goes on: a full disk is waited for
@@ -80,20 +117,15 @@ export const openCursor = async (
   waiting: Waiting,
 ): Promise<Cursor> => {
   const log = logOf(journalPath);
-  const text = await readFile(path, 'utf8').catch((thrown: NodeJS.ErrnoException) => {
-    if (thrown.code === 'ENOENT') return null;
-    throw failure(`--cursor-file ${path} cannot be read: ${thrown.message}.`, thrown);
-  });
-  const save = saveTo(path, log, waiting);
-  if (text === null) return { seq: 0, isNew: true, save };
-  const kept = parse(path, text);
-  if (kept.log !== log)
-    throw failure(
-      `--cursor-file ${path} is of ${kept.log}, and this journal is ${log}: remove the file to begin anew with this one.`,
-    );
-  if (kept.seq > headSeq)
-    throw failure(
-      `--cursor-file ${path} has come to record ${kept.seq}, and this journal ends at ${headSeq}: an older copy was put back. Remove the file to begin anew.`,
-    );
-  return { seq: kept.seq, isNew: false, save };
+  const close = take(path);
+  try {
+    const save = saveTo(path, log, waiting);
+    const seq = await savedOf(path, log, headSeq);
+    // Where it cannot be saved, nothing is given that would come again and again.
+    if (seq !== null) await save(seq);
+    return { seq: seq ?? 0, isNew: seq === null, save, close };
+  } catch (error) {
+    close();
+    throw error;
+  }
 };

@@ -53,7 +53,7 @@ const options = {
   'cursor-file': {
     value: 'FILE',
     about:
-      'Where this target has come to: the export begins behind it, the first time at --since, and saves it whenever the target has more. What comes twice after a crash has the same node and seq.',
+      'Where this target has come to: the export begins behind it, the first time at --since, and saves it whenever the target has more. It is of one journal and one target: another export with it is refused meanwhile. What comes twice after a crash has the same node and seq.',
   },
   node: {
     value: 'NAME',
@@ -100,7 +100,7 @@ const targetOf = async ({ output, endpoint, format, follow }: Values<typeof opti
 
 const cursorOf = async (file: string | undefined, path: string, headSeq: number, waiting: Waiting): Promise<Cursor> =>
   file === undefined
-    ? { seq: 0, isNew: true, save: async () => {} }
+    ? { seq: 0, isNew: true, save: async () => {}, close: () => {} }
     : openCursor(resolve(file), path, headSeq, waiting);
 
 interface Export {
@@ -141,8 +141,10 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
   const watch = follow ? watchJournal(path) : null;
   const target = await targetOf(values, io);
   try {
+    using opened = new DisposableStack();
     const headSeq = reader.headSeq();
     const cursor = await cursorOf(values['cursor-file'], path, headSeq, follow ? tellerTo(io) : null);
+    opened.defer(cursor.close);
     const items = createItemReader(reader, nodeName, wanted);
     const { fromSeq, toSeq } = seqsOf(reader, rangeBehind(cursor, range));
     let next = Math.max(fromSeq, cursor.seq + 1);

@@ -1,6 +1,6 @@
 /** `scribe export` into a file: the cursor, which loses nothing, disks that are full, and files that others rotate. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
@@ -12,7 +12,7 @@ import { startProcess } from '../support/process.ts';
 import { fillAtOnce, mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { type Story, tell } from './story.ts';
-import { jsonLines, type Root, rootWith, scribe } from './support.ts';
+import { fails, jsonLines, type Root, rootWith, scribe } from './support.ts';
 
 const owner = cleanupAfterAll();
 
@@ -68,6 +68,38 @@ describe('export into a file', () => {
     const refused = await scribe(['export', '--root', other.dir, '--cursor-file', cursor]);
     assert.equal(refused.exitStatus, 1);
     assert.match(refused.stderr, /is of scribe\.journal\/[0-9a-f]{32}, and this journal is/);
+  });
+
+  test('a cursor is of one target at a time', async (t) => {
+    const dir = await tempDir(t);
+    const cursor = join(dir, 'cursor');
+    const words = ['--root', root.dir, '--follow', '--cursor-file', cursor];
+    const program = join(import.meta.dirname, '../../bin/scribe');
+    const follower = await startProcess(t, [program, 'export', ...words, '--output', join(dir, 'one.json')]);
+    await eventually('it has all', async () => existsSync(cursor) && /"seq":[1-9]/.test(readFileSync(cursor, 'utf8')));
+    for (const command of ['export', 'history'])
+      await fails(
+        [command, ...words],
+        1,
+        /--cursor-file \S+cursor is in use: process \d+ holds \S+cursor\.lock\. Each target needs a cursor of its own\.\n$/,
+      );
+    await follower.stop();
+    const { exitStatus, stderr } = await scribe(['export', '--root', root.dir, '--cursor-file', cursor]);
+    assert.equal(exitStatus, 0, stderr);
+  });
+
+  test('a cursor that cannot be saved any more has nothing given that would come each time', async (t) => {
+    const dir = await tempDir(t);
+    const [output, cursor] = [join(dir, 'out.json'), join(dir, 'cursor')];
+    const words = ['export', '--root', root.dir, '--output', output, '--cursor-file', cursor];
+    assert.equal((await scribe(words)).exitStatus, 0);
+    const { log } = JSON.parse(readFileSync(cursor, 'utf8')) as { readonly log: string };
+    writeFileSync(cursor, JSON.stringify({ log, seq: 2 }));
+    const before = readFileSync(output, 'utf8');
+    // What is to become the cursor cannot be written there.
+    mkdirSync(`${cursor}.new`);
+    await fails(words, 1, /--cursor-file \S+cursor cannot be written: EISDIR/);
+    assert.equal(readFileSync(output, 'utf8'), before);
   });
 
   test('a cursor wins over --since, which is another moment each time', async () => {
