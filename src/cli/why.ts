@@ -60,7 +60,7 @@ const explained = async (question: Question, thing: string): Promise<Answer> => 
   if (answer !== null) return answer;
   const { reader, past } = question;
   const later = createRecords(reader, reader.headSeq(), past.seq + 1);
-  throw failure(await untoldWords({ ...question, records: later }, past.seq, thing));
+  throw failure(await untoldWords({ ...question, records: later }, past, thing));
 };
 
 const valueText = (value: unknown): string => (value === undefined ? 'nothing' : JSON.stringify(value));

@@ -10,7 +10,7 @@ import { prunedRecord } from '../../src/journal/own-records.ts';
 import { rangesOfSeqs } from '../../src/journal/ranges.ts';
 import { onCleanup, type Owner } from '../support/cleanup.ts';
 import { rowsOf, startNs, type Story, tell } from './story.ts';
-import { jsonLines, type Root, rootWith, scribe } from './support.ts';
+import { fails, jsonLines, type Root, rootWith, scribe } from './support.ts';
 
 describe('pruned', () => {
   /** The story with everything about its first pod pruned. */
@@ -75,6 +75,22 @@ describe('pruned', () => {
     const [line] = jsonLines<Readonly<Record<string, unknown>>>(await text(output));
     assert.deepEqual([line?.['seq'], line?.['hash']], [read.seq, null]);
     assert.match(String(line?.['bodyHash']), /^[0-9a-f]{64}$/);
+  });
+
+  test('and why says what became of a record, and of a thing that it does not know', async (t) => {
+    const { root, seqs, story } = await pruned(t);
+    const [gone = 0] = seqs;
+    const head = story.records.length + 1;
+    const why = (...words: readonly string[]): readonly string[] => ['why', '--root', root.dir, ...words];
+    await fails(why(String(gone)), 1, new RegExp(`^scribe: Record ${gone} is pruned: what it told is gone\\.\n$`));
+    await fails(
+      why(String(head + 1)),
+      1,
+      new RegExp(`^scribe: There is no record ${head + 1}: the journal ends with record ${head}\\.\n$`),
+    );
+    await fails(why('--at', '1', '2'), 1, /^scribe: Record 2 is later than record 1: --at 2 or later has it\.\n$/);
+    const among = `up to record ${head}, of which ${seqs.length} records are pruned: it may have been among them\\.`;
+    await fails(why('shop/nobody'), 1, new RegExp(among));
   });
 
   test('and a filter says that what is asked for may have been among them', async (t) => {

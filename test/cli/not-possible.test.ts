@@ -78,7 +78,7 @@ test('records that are no JSON take nothing else from a history, and are named i
   assert.match(await said('history', '--pod', 'default/web'), /RemovePodSandbox/);
   await said('history', '--reverse', '--limit', '9');
   await said('why', 'image:registry.test/app:1');
-  await fails(['why', String([...hit][0]), '--root', broken], 1, /no record \d+ to explain: .* or cannot be read/);
+  await fails(['why', String([...hit][0]), '--root', broken], 1, /Record \d+ cannot be read; see scribe verify\./);
   await fails(['report', '--root', broken], 1, /is not what was written: its body is no JSON\. scribe verify names it/);
 });
 

@@ -22,6 +22,8 @@ export interface PastState {
   readonly seq: number;
   readonly atNs: bigint;
   readonly state: NodeState;
+  /** So many of the records up to it are pruned. */
+  readonly prunedRecords: number;
   /** What is missing or doubtful in it, as sentences. */
   readonly notes: readonly string[];
 }
@@ -52,12 +54,14 @@ export const nothingBy = (first: { readonly atNs: bigint } | null | undefined): 
     `Nothing was recorded by then: the journal begins ${first == null ? 'later' : `at ${shortUtcTime(first.atNs)}`}.`,
   );
 
+export const noRecord = (seq: number, headSeq: number): Error =>
+  failure(`There is no record ${seq}: the journal ends with record ${headSeq}.`);
+
 /** The moment that is meant, as a record. Throws where nothing was recorded by then. */
 const recordAtMoment = (reader: Source, moment: Moment): number => {
   const headSeq = reader.headSeq();
   if (headSeq === 0) throw failure('Nothing is recorded in the journal yet.');
-  if (moment.kind === 'record' && moment.seq > headSeq)
-    throw failure(`There is no record ${moment.seq}: the journal ends with record ${headSeq}.`);
+  if (moment.kind === 'record' && moment.seq > headSeq) throw noRecord(moment.seq, headSeq);
   const seq = seqAt(reader, moment);
   if (seq === 0) throw nothingBy(recordOf(reader, 1));
   if (moment.kind === 'time' && moment.atNs > latestNs(reader, headSeq))
@@ -96,5 +100,5 @@ export const stateAt = (path: string, reader: Source, moment: Moment): PastState
       ? []
       : [`${counted(bad.length, 'record')} could not be read, from record ${bad[0]?.seq} on; see scribe verify.`]),
   ];
-  return { seq, atNs, state, notes };
+  return { seq, atNs, state, prunedRecords: pruned, notes };
 };

@@ -19,7 +19,8 @@ import type { JournalReader } from '../../journal/reader.ts';
 import { failure } from '../command.ts';
 import { shortId } from '../format.ts';
 import { commonPart, hasName, isOneOf, MAKINGS_OF } from '../history/makings.ts';
-import { containersToRestore, imagesToUse, type Names, podNameOf } from '../history/names.ts';
+import { containersToRestore, imagesToUse, type Names, podNameOf, recordOf } from '../history/names.ts';
+import { noRecord } from '../past/state.ts';
 import { thingsOf } from '../past/things.ts';
 import {
   couldBe,
@@ -42,7 +43,7 @@ export type Found =
   | { readonly kind: 'nothing' };
 
 export interface Sources {
-  readonly reader: Pick<JournalReader, 'streamsBeginning' | 'makings'>;
+  readonly reader: Pick<JournalReader, 'streamsBeginning' | 'makings' | 'headSeq' | 'page'>;
   readonly records: Records;
   readonly names: Names;
   readonly state: Readonly<NodeState>;
@@ -51,12 +52,19 @@ export interface Sources {
 const SANDBOX_REQUESTED: RecordType = 'sandbox.requested';
 const RECORD = /^[1-9]\d{0,14}$/;
 
-export const findRecord = ({ records }: Pick<Sources, 'records'>, seq: number): Found => {
-  const event = records.at(seq);
-  if (event === null)
-    throw failure(
-      `There is no record ${seq} to explain: it is pruned, not written yet, or cannot be read (scribe verify says which).`,
-    );
+/** Why a record is not there to be explained, and what has it, where something has. */
+const notExplained = ({ reader, records }: Pick<Sources, 'reader' | 'records'>, seq: number): Error => {
+  const headSeq = reader.headSeq();
+  if (seq > headSeq) return noRecord(seq, headSeq);
+  if (seq > records.toSeq)
+    return failure(`Record ${seq} is later than record ${records.toSeq}: --at ${seq} or later has it.`);
+  if (recordOf(reader, seq) === undefined) return failure(`Record ${seq} is pruned: what it told is gone.`);
+  return failure(`Record ${seq} cannot be read; see scribe verify.`);
+};
+
+export const findRecord = (sources: Pick<Sources, 'reader' | 'records'>, seq: number): Found => {
+  const event = sources.records.at(seq);
+  if (event === null) throw notExplained(sources, seq);
   return isOf(event, 'call.received') ? { kind: 'call', received: event } : { kind: 'record', event };
 };
 

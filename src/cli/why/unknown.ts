@@ -1,5 +1,6 @@
 /** What is said where nothing explains a thing as of a moment: that it came later, that it is pruned, or how to name one. */
 import { subjectOf } from '../../domain/model/records.ts';
+import { counted } from '../format.ts';
 import { nearNamed } from '../near-names.ts';
 import { objectIn } from '../past/things.ts';
 import { isIdPrefix, parseThingName, THING_FORMS } from '../things.ts';
@@ -20,11 +21,21 @@ export const isUntold = ({ records, state }: Asked, found: Found): boolean => {
 
 const DIGITS = /^[0-9a-f]+$/;
 
+export interface UpTo {
+  readonly seq: number;
+  readonly prunedRecords: number;
+}
+
+const amongPruned = ({ prunedRecords }: UpTo): string =>
+  prunedRecords === 0
+    ? ''
+    : `, of which ${counted(prunedRecords, 'record')} ${prunedRecords === 1 ? 'is' : 'are'} pruned: it may have been among them`;
+
 /** @param toHead  what is asked, with all records that there are */
-export const untoldWords = async (toHead: Asked, toSeq: number, text: string): Promise<string> => {
+export const untoldWords = async (toHead: Asked, past: UpTo, text: string): Promise<string> => {
   const found = await find(toHead, text);
   const isBegun = DIGITS.test(text) && !isIdPrefix(text);
-  const nothing = `The journal knows nothing of "${text}" up to record ${toSeq}`;
+  const nothing = `The journal knows nothing of "${text}" up to record ${past.seq}`;
   switch (found.kind) {
     case 'call':
       return `${nothing}: record ${found.received.seq} asked for it later. --at ${found.received.seq} has it.`;
@@ -38,7 +49,7 @@ export const untoldWords = async (toHead: Asked, toSeq: number, text: string): P
     case 'nothing': {
       const near = nearNamed(toHead.reader, parseThingName(text), toHead.records.toSeq);
       return [
-        `${nothing}.${near}`,
+        `${nothing}${amongPruned(past)}.${near}`,
         ...(isBegun ? ['Of an id at least 4 digits are needed.'] : []),
         THING_FORMS,
         'scribe history --text looks for a word in all that was recorded.',
