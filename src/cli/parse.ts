@@ -18,8 +18,17 @@ const NEGATIVE = /^-\d/;
 
 const isOption = (word: string): boolean => word.length > 1 && word.startsWith('-') && !NEGATIVE.test(word);
 
+/** What other words are typed for, where a command has it: no slip leads from one to the other. */
+const ALSO_CALLED: Readonly<Partial<Record<string, string>>> = { '--journal': 'root' };
+
+const meantBy = (typed: string, names: readonly string[]): string | null => {
+  const other = ALSO_CALLED[typed];
+  if (other !== undefined && names.includes(other)) return other;
+  return typed.startsWith('--') ? nearest(typed.slice(2), names) : null;
+};
+
 const unknownOption = (typed: string, options: Options): Error => {
-  const meant = typed.startsWith('--') ? nearest(typed.slice(2), Object.keys(options)) : null;
+  const meant = meantBy(typed, Object.keys(options));
   const hint = meant !== null ? `did you mean --${meant}?` : `there are --${Object.keys(options).join(', --')}.`;
   return misuse(`There is no option ${typed}; ${hint}`);
 };

@@ -3,7 +3,7 @@
  * needs by options reads no configuration, so that a broken one does not hide the journal.
  */
 import { access, constants, stat } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { ConfigOverrides } from '../config/load.ts';
 import { messageOf } from '../domain/model/errors.ts';
 import { failure, type Option, type Values } from './command.ts';
@@ -83,6 +83,12 @@ export const journalOf = (rootDir: string): string => join(rootDir, 'journal.db'
 /** For a command that reads the journal of its root directory and no other. */
 export const readsInRoot = async (values: PlaceValues): Promise<readonly string[]> => [await rootOf(values)];
 
+const isFile = async (path: string): Promise<boolean> =>
+  stat(path).then(
+    (stats) => stats.isFile(),
+    () => false,
+  );
+
 /** The journal of a root, for a command that needs one; a sentence says why there is none. */
 export const readableJournal = async (rootDir: string): Promise<string> => {
   const path = journalOf(rootDir);
@@ -94,6 +100,11 @@ export const readableJournal = async (rootDir: string): Promise<string> => {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'EACCES') throw failure(`You may not read the journal ${path}; are you root?`, error);
+    if (code === 'ENOTDIR' && (await isFile(rootDir)))
+      throw failure(
+        `${rootDir} is a file: --root takes the directory that the journal is in, ${dirname(rootDir)}.`,
+        error,
+      );
     if (code === 'ENOENT' || code === 'ENOTDIR')
       throw failure(`There is no journal at ${path}. Name its root directory with --root.`, error);
     throw failure(`The journal ${path} cannot be read: ${messageOf(error)}.`, error);

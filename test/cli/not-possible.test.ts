@@ -128,6 +128,16 @@ test('on the page a record that is no JSON keeps nobody from the others, and is 
   assert.deepEqual([shown.body, shown.row.outcome], [{ unreadable: true }, 'cannot be read: see scribe verify']);
 });
 
+test('a journal that is named where its directory belongs', async () => {
+  const file = join(root, 'journal.db');
+  await fails(
+    ['history', '--root', file],
+    1,
+    new RegExp(`^scribe: ${file} is a file: --root takes the directory that the journal is in, ${root}\\.\n$`),
+  );
+  await fails(['history', '--journal', file], 2, /^scribe: There is no option --journal; did you mean --root\?\n/);
+});
+
 test('a file to replay that is empty, cut short, of something else, or not there', async () => {
   for (const [name, said] of [
     ['empty.db', /empty\.db is empty, and so no journal/],
