@@ -101,7 +101,9 @@ const replayNamed = async (name: string, until: Moment | null, shown: Shown, io:
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     // The others are replayed all the same.
-    await write(io.stderr, `scribe: ${withRemedy(error.message)}\n`);
+    const why = withRemedy(error.message);
+    await shown.failed(name, why);
+    await write(io.stderr, `scribe: ${why}\n`);
     return { name, problem: 'it cannot be replayed', tally: null };
   }
 };
@@ -125,7 +127,7 @@ export const replay = command({
     'Needs no root, no containers and no daemon; performs nothing and changes nothing. JOURNAL is a journal.db, wherever it was copied to (by scribe journal backup, or with the -wal file beside it while no daemon wrote it), a root directory, a golden journal (*.jsonl), or the report of a crash (crash-*.json in the root directory of the daemon that crashed; the journal is looked for beside it first). Without one, the journal of this node. Each journal is replayed to its end, past whatever differs: what was recorded goes on.',
     'A journal that was pruned is replayed from its oldest snapshot behind what was pruned, or from where the pruning was recorded; one that a newer scribe wrote up to what this one does not know, which says which version to use.',
     'Of the report of a crash, that decision is made again which was made last, or could not be made: it shows what follows today, or the stack of what is thrown. Of a daemon that was killed the start after it wrote the report, with what journal, kernel and V8 know of the end.',
-    'With --json each difference is an object: journal, seq (of the record that differs), decider (what was decided on, in words), expected (what was recorded; null: nothing), actual (what is decided today; null: nothing), path (where in the record they differ; null: as a whole), cause (the record that was decided on: seq, type, stream), kind (missing, extra, different, threw, request), stream and type of the record. An object with the sums of each journal follows.',
+    'With --json each difference is an object: journal, seq (of the record that differs), decider (what was decided on, in words), expected (what was recorded; null: nothing), actual (what is decided today; null: nothing), path (where in the record they differ; null: as a whole), cause (the record that was decided on: seq, type, stream), kind (missing, extra, different, threw, request), stream and type of the record. An object with the sums of each journal follows; of one that cannot be replayed, or not to its end, one with journal and failure, which says why.',
   ],
   options,
   operands: { name: '[JOURNAL]...', count: Number.POSITIVE_INFINITY, countMin: 0 },

@@ -139,6 +139,12 @@ describe('replay', () => {
     assert.equal(stdout.match(/: all as recorded$/gm)?.length, 2);
     assert.match(stderr, /There is no journal at \/nowhere\/at\/all/);
     assert.match(stderr, /SQLite cannot read the journal .*broken\.db/);
+
+    const told = await scribe(['replay', '--json', '/nowhere/at/all', root.dir, broken]);
+    const [nowhere, whole, damaged] = jsonLines<{ journal: string; failure?: string; differing?: number }>(told.stdout);
+    assert.deepEqual(nowhere, { journal: '/nowhere/at/all', failure: 'There is no journal at /nowhere/at/all.' });
+    assert.deepEqual([whole?.journal, whole?.differing, whole?.failure], [root.dir, 0, undefined]);
+    assert.match(damaged?.failure ?? '', /^SQLite cannot read the journal .*broken\.db/);
   });
 
   /** Everything about the story's first pod is pruned, as the daemon does it. */

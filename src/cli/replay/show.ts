@@ -10,6 +10,8 @@ import type { Source } from './source.ts';
 export interface Shown {
   readonly difference: (name: string, difference: Difference) => Promise<void>;
   readonly tally: (source: Source, tally: Tally, tookMs: number) => Promise<void>;
+  /** Of a journal that cannot be replayed, or not to its end; people are told on standard error. */
+  readonly failed: (name: string, why: string) => Promise<void>;
 }
 
 /** More rows are counted, not shown: what went wrong first is mostly why the rest did. */
@@ -21,6 +23,7 @@ export const showJson = ({ stdout }: Io): Shown => ({
     write(stdout, jsonLine({ journal, seq, decider, expected, actual, path, cause, ...more })),
   tally: ({ name, start }, tally, tookMs) =>
     write(stdout, jsonLine({ journal: name, ...tally, startsFrom: start.from, tookMs: Math.round(tookMs) })),
+  failed: (journal, failure) => write(stdout, jsonLine({ journal, failure })),
 });
 
 const COLUMNS = [
@@ -54,6 +57,12 @@ export const showTable = ({ stdout }: Io): Shown => {
           .map((line) => `${line}\n`)
           .join(''),
       );
+      table = null;
+      rows = 0;
+    },
+    async failed() {
+      // What differs in the next journal is no row of this one's.
+      await table?.flush();
       table = null;
       rows = 0;
     },
