@@ -13,6 +13,32 @@ const pluginOf = (index: string, name: string, hooks: NriPlugin['hooks']): NriPl
   ...{ id: `${index}-${name}@1`, index, name, hooks },
 });
 
+test('a plugin that only evicts is none that agreed, in SQL either', async (t) => {
+  const node = await startNode({
+    perform: {
+      CallPlugins: async ({ hook, plugins }) => ({
+        answers: plugins.map((plugin) => {
+          const common = { plugin: pluginName(plugin), durationNs: '1' };
+          if (hook !== 'CreateContainer') return common;
+          return { ...common, answer: { hook, evictions: [{ containerId: 'greedy', reason: 'too much' }] } };
+        }),
+      }),
+    },
+  });
+  const body = pluginOf('10', 'evictor', ['CreateContainer', 'StartContainer']);
+  await node.engine.observe({ kind: 'NriNoted', note: { type: 'nri.plugin.registered', body } });
+  await runContainer(node);
+  const { dir } = await rootWith(t, recordsOf(node));
+  const query = 'SELECT hook, decision FROM nri_decisions ORDER BY seq';
+  const { stdout } = await scribe(['sql', '--root', dir, '--json', query]);
+  assert.deepEqual(jsonLines(stdout), [
+    { hook: 'CreateContainer', decision: 'evicted' },
+    { hook: 'StartContainer', decision: 'agreed' },
+  ]);
+  const told = await scribe(['history', '--root', dir, '--events', '--plugin', 'evictor']);
+  assert.match(told.stdout, /10-evictor evicted 1 container/);
+});
+
 describe('a history by NRI plugin', () => {
   const owner: Owner = cleanupAfterAll();
   let root: Root;
