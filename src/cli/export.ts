@@ -17,7 +17,7 @@ import { watchJournal } from './history/watch.ts';
 import { type Io, tellerTo, write } from './io.ts';
 import { newestFacts } from './newest-facts.ts';
 import { configOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
-import { parseRange, rangeOptions, seqsOf } from './time-argument.ts';
+import { nothingFits, parseRange, rangeOptions, seqsOf } from './time-argument.ts';
 import { refuseAmbiguous, thingFilterOf, thingOptions } from './things.ts';
 import type { Waiting } from './waiting.ts';
 
@@ -165,7 +165,7 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
     if (sent === 0 && !follow)
       await write(
         io.stderr,
-        `scribe: ${cursor.seq > 0 ? 'There is nothing new' : 'Nothing was recorded'} that fits.\n`,
+        `scribe: ${cursor.seq > 0 ? 'There is nothing new that fits.' : nothingFits(range, headSeq)}\n`,
       );
     next = Math.max(next, toSeq + 1);
     while (watch !== null) {

@@ -21,7 +21,7 @@ import { type JournalWatch, watchJournal } from './history/watch.ts';
 import { createGiven } from './given.ts';
 import { type Io, tellerTo, write } from './io.ts';
 import { timesIn } from './local-zone.ts';
-import { parseRange, rangeOptions, seqsOf } from './time-argument.ts';
+import { nothingFits, parseRange, rangeOptions, seqsOf } from './time-argument.ts';
 import { choosesAll, refuseAmbiguous, thingFilterOf, thingOptions } from './things.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 
@@ -127,11 +127,16 @@ const follow = async (
 };
 
 /** What is missing is said, lest what is not shown be taken for what never was. */
-const noteMissing = async ({ isAny, prunedRecords }: Past, isFiltered: boolean, io: Io): Promise<void> => {
+const noteMissing = async (
+  { isAny, prunedRecords }: Past,
+  isFiltered: boolean,
+  nothing: string,
+  io: Io,
+): Promise<void> => {
   if (isFiltered && prunedRecords > 0) {
     const what = `${counted(prunedRecords, 'record')} of this time ${prunedRecords === 1 ? 'is' : 'are'} pruned`;
     await write(io.stderr, `scribe: ${what}: what is asked for may have been among them.\n`);
-  } else if (!isAny) await write(io.stderr, 'scribe: Nothing was recorded that fits.\n');
+  } else if (!isAny) await write(io.stderr, `scribe: ${nothing}\n`);
 };
 
 /** A row of a read says the process that called and its user, not what program that was. */
@@ -271,7 +276,7 @@ export const history = command({
       if (isNobody) {
         const { nobodyNearly } = await import('./near-names.ts');
         await write(io.stderr, `scribe: ${nobodyNearly(reader, wanted, headSeq)}\n`);
-      } else await noteMissing(past, !choosesAll(wanted) || !passesAll(filter), io);
+      } else await noteMissing(past, !choosesAll(wanted) || !passesAll(filter), nothingFits(range, headSeq), io);
       return 0;
     } finally {
       watch?.close();

@@ -221,6 +221,12 @@ const firstSince = (timeline: Timeline, since: Moment): number => {
   return (isNow(since) ? timeline.headSeq() : timeline.seqAtTime(since.atNs - 1n)) + 1;
 };
 
+/** What is said of a range in which nothing fits: a record that is not there yet is mostly a slip. */
+export const nothingFits = ({ since }: Range, headSeq: number): string =>
+  since?.kind === 'record' && since.seq > headSeq
+    ? `Nothing was recorded that fits: the journal ends with record ${headSeq}.`
+    : 'Nothing was recorded that fits.';
+
 /** The records of a range, both ends within it. */
 export const seqsOf = (timeline: Timeline, { since, until }: Range): Seqs => ({
   fromSeq: since === null ? 1 : firstSince(timeline, since),

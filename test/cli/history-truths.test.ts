@@ -108,6 +108,17 @@ describe('a history tells what was, and no more', () => {
     assert.equal(row?.['CALLER'], 'scribe pid 812 uid 0');
   });
 
+  test('a range that begins behind the newest record does not read as if nothing had been done', async (t) => {
+    const records = recordsOf(await startNode());
+    const root = await rootWith(t, records);
+    const head = records.length;
+    for (const command of ['history', 'export']) {
+      const { stderr } = await scribe([command, '--root', root.dir, '--since', String(head + 1)]);
+      const said = `scribe: Nothing was recorded that fits: the journal ends with record ${head}.\n`;
+      assert.equal(stderr, said, command);
+    }
+  });
+
   test('times are in UTC when that is asked for', async (t) => {
     const root = await rootWith(t, recordsOf(await startNode()));
     const { stdout } = await scribe(['history', '--root', root.dir, '--utc']);
