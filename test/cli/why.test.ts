@@ -274,6 +274,22 @@ describe('why', () => {
     }
   });
 
+  test('a container that is given up because its shim does not answer: that, and not that the daemon was down', async () => {
+    const silent = async (): Promise<never> => {
+      throw new FailureError('TimedOut', 'no word of the shim');
+    };
+    const node = await startNode({
+      perform: { KillTask: silent, ReconnectShim: silent, DeleteTask: () => new Promise(() => undefined) },
+    });
+    const { containerId } = await runContainer(node);
+    const stopped = node.ask({ method: 'StopContainer', containerId, timeoutSeconds: '0' });
+    for (let second = 0; second < 30; second += 1) await node.advance(1000);
+    await stopped;
+    const { dir } = await rootWith(owner, recordsOf(node));
+    const [line = ''] = (await scribe(['why', containerId, '--root', dir])).stdout.split('\n');
+    assert.match(line, / is given up: its shim does not answer, so what may still run of it is killed\.$/);
+  });
+
   test('who changed the limits of a container: a client, and an NRI plugin', async () => {
     const node = await startNode();
     const { containerId } = await runContainer(node);

@@ -63,8 +63,9 @@ const aliveWords = (about: About, { events, steps, present }: ContainerStory): s
     case 'startLost':
       return `is being started${waits === null ? '' : `: ${waits}`}`;
     case 'dead':
+      return `${DIED_MEANWHILE}, and its shim is asked how`;
     case 'lost':
-      return 'ended while the daemon was down, and its shim is asked how';
+      return losingWords(present);
     case 'running':
     case 'exited': {
       const started = lastOf(events, 'container.started');
@@ -76,6 +77,17 @@ const aliveWords = (about: About, { events, steps, present }: ContainerStory): s
       return `runs${since}${again(present)}`;
     }
   }
+};
+
+const DIED_MEANWHILE = 'ended while the daemon was down';
+
+/** It is EXITED as soon as nothing of its task is left. One that ran when its shim was given up may run until then. */
+const losingWords = (present: Container | null): string => {
+  const { phase } = present ?? {};
+  if (phase?.kind !== 'lost') return 'is lost';
+  return phase.foundDead
+    ? `${DIED_MEANWHILE}, and nobody can say how: ${phase.message}, and what is left of its task is deleted`
+    : `is given up: ${phase.message}, so what may still run of it is killed`;
 };
 
 /** Only plugins stop what was not started. */
@@ -116,7 +128,9 @@ export const containerHeadline = (about: About, story: ContainerStory): string =
   if (how !== null) return `${subject} ${how.replace(/\.$/, '')}${removedWords(about, story)}`;
   if (story.present === null && lastOf(events, 'container.removed') !== null)
     return `${subject} never ran${removedWords(about, story)}`;
-  return `${subject} ${aliveWords(about, story)}${silenceWords(about, story.present?.podSandboxId)}`;
+  // What is said of one that is given up says what of its shim already.
+  const silence = story.present?.phase.kind === 'lost' ? '' : silenceWords(about, story.present?.podSandboxId);
+  return `${subject} ${aliveWords(about, story)}${silence}`;
 };
 
 /** Where its memory was counted, as the exit tells. */
