@@ -64,6 +64,7 @@ export function criParts(sources: CriSources): CriComposition {
   const containers = createContainerStats({ view, reader: stats, usage });
   const parts: CriParts = {
     version: sources.version,
+    messageBytesMax: config.limits.requestBytesMax,
     submit: sources.submit,
     view,
     lists: createLists(view, pinnedBy(pinnedNames(config)), (id, error) =>

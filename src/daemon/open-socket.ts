@@ -53,7 +53,6 @@ export async function openSocket(sources: Sources): Promise<OpenSocket> {
     socketPath: config.serve.socketPath,
     socketMode: config.serve.socketMode,
     socketGid: await gidOfGroup(config.serve.socketGroup),
-    messageBytesMax: config.limits.requestBytesMax,
     parts,
     services,
     onBug: (rpc, error) => log.error({ error: loggable(error) }, `${rpc} failed unexpectedly`),

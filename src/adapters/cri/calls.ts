@@ -101,6 +101,11 @@ export function reading<Request extends object | null, Response>(
           failure: code === GrpcCode.OK ? null : failureOf(error),
         }),
       );
+    const fitting = (response: Response): Response => {
+      if (response instanceof Uint8Array && response.length > parts.messageBytesMax)
+        throw tooLarge(method, response.length, parts.messageBytesMax);
+      return response;
+    };
     const answered = (response: Response): Response => {
       note(GrpcCode.OK);
       return response;
@@ -111,12 +116,28 @@ export function reading<Request extends object | null, Response>(
     };
     try {
       const response = answer(request, context);
-      return response instanceof Promise ? response.then(answered, failed) : answered(response);
+      return response instanceof Promise ? response.then(fitting).then(answered, failed) : answered(fitting(response));
     } catch (error) {
       return failed(error);
     }
   };
 }
+
+/** Calls that answer the same in as many messages as it takes. */
+const STREAMS: Readonly<Partial<Record<ReadMethod, ReadMethod>>> = {
+  ListPodSandbox: 'StreamPodSandboxes',
+  ListContainers: 'StreamContainers',
+  ListImages: 'StreamImages',
+  ListPodSandboxMetrics: 'StreamPodSandboxMetrics',
+};
+
+/** A part of a list would be taken for all of it, so there is none. */
+const tooLarge = (method: ReadMethod, bytes: number, bytesMax: number): FailureError => {
+  const stream = STREAMS[method];
+  const remedy = stream === undefined ? '' : `: ask ${stream}, which answers in parts`;
+  const message = `The answer to ${method} has ${bytes} bytes, more than limits.request_max (${bytesMax}) lets through${remedy}.`;
+  return new FailureError('TooLarge', message);
+};
 
 /** What was asked for, without what says nothing. */
 const setFields = (request: object | null): Readonly<Record<string, unknown>> =>

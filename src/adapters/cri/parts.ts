@@ -13,6 +13,8 @@ import type { Lists } from './lists.ts';
 
 export interface CriParts {
   readonly version: string;
+  /** Of a request, and of an answer. */
+  readonly messageBytesMax: number;
   readonly submit: SubmitCall;
   readonly view: ReadModel;
   readonly lists: Lists;

@@ -31,8 +31,6 @@ export interface CriServerOptions {
   readonly socketMode: number;
   /** Group that may use the socket; null leaves the daemon's own. */
   readonly socketGid: number | null;
-  /** Of a request, and of an answer. */
-  readonly messageBytesMax: number;
   readonly parts: CriParts;
   /** Further services (loading images, the daemon's own questions). */
   readonly services?: (options: ServiceOptions) => readonly ServiceParts[];
@@ -59,13 +57,13 @@ export async function startCriServer(options: CriServerOptions): Promise<CriServ
   const peers = createPeers();
   const gate = createGate();
   const server = new Server({
-    'grpc.max_receive_message_length': options.messageBytesMax,
-    'grpc.max_send_message_length': options.messageBytesMax,
+    'grpc.max_receive_message_length': parts.messageBytesMax,
+    'grpc.max_send_message_length': parts.messageBytesMax,
     'grpc.max_concurrent_streams': STREAMS_MAX,
     'grpc.enable_channelz': 0,
     interceptors: [
       refusedForSize(async (rpc, peer) => {
-        const message = `The request is larger than ${options.messageBytesMax} bytes: nothing of it was read.`;
+        const message = `The request is larger than ${parts.messageBytesMax} bytes: nothing of it was read.`;
         const draft = { method: 'Refused', rpc, failure: { reason: 'TooLarge', message } } as const;
         await parts.submit(draft, { caller: peers.callerAt(peer), deadlineNs: null });
       }),

@@ -52,13 +52,14 @@ const viewOf = (past: PastState): ReadModel => {
 
 const failed = ({ reason, message }: Failure): FailureError => new FailureError(reason, message);
 
-const partsOf = ({ past, pinned, report }: PastServerOptions): CriParts => {
+const partsOf = ({ past, messageBytesMax, pinned, report }: PastServerOptions): CriParts => {
   const view = viewOf(past);
   const unmeasured = (): never => {
     throw failed(unknownThen(past));
   };
   return {
     version: past.state.facts?.version ?? '',
+    messageBytesMax,
     submit: async () => ({ outcome: { ok: false, failure: refusedAt(past) }, attachment: null }),
     view,
     lists: createLists(view, pinnedBy(pinned), (id, error) =>
@@ -115,7 +116,6 @@ export const servePast = async (options: PastServerOptions): Promise<CriServer> 
     socketPath: options.socketPath,
     socketMode: 0o600,
     socketGid: null,
-    messageBytesMax: options.messageBytesMax,
     parts: partsOf(options),
     onBug: (rpc, error) => options.report(`${rpc} failed unexpectedly: ${knownHeadOf(error)}`),
   });

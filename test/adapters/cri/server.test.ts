@@ -128,7 +128,7 @@ describe('sizes', { timeout: 30_000 }, () => {
   it('requests and replies may have as much as is configured, and no more', async (t) => {
     const messageBytesMax = 1024 * 1024;
     const view = testModel();
-    const server = await startServer(t, { view, messageBytesMax });
+    const server = await startServer(t, { view, parts: { messageBytesMax } });
     const client = rawClient(t, server.socket);
     const ask = asking(client);
     assert.equal((await ask(messageBytesMax - 6)).code, GrpcCode.OK);

@@ -163,7 +163,6 @@ export interface TestServerOptions {
   readonly view?: ReadModel;
   readonly submit?: SubmitCall;
   readonly parts?: Partial<CriParts>;
-  readonly messageBytesMax?: number;
   readonly services?: (parts: CriParts, options: ServiceOptions) => readonly ServiceParts[];
 }
 
@@ -172,6 +171,7 @@ const NOTHING: SubmitCall = () => Promise.resolve({ outcome: { ok: true, value: 
 /** Parts that know nothing but what they are given; reads are noted in `reads`. */
 export const partsOf = (view: ReadModel, reads: ReadRow[], overrides: Partial<CriParts> = {}): CriParts => ({
   version: '0.0.0-test',
+  messageBytesMax: 16 * 1024 * 1024,
   submit: NOTHING,
   view,
   lists: createLists(view),
@@ -214,7 +214,6 @@ export const startServer = async (owner: Owner, options: TestServerOptions = {})
     socketPath: socket,
     socketMode: 0o660,
     socketGid: null,
-    messageBytesMax: options.messageBytesMax ?? 16 * 1024 * 1024,
     parts,
     services: (serviceOptions) => options.services?.(parts, serviceOptions) ?? [],
     onBug: (_rpc, error) => void bugs.push(error),
