@@ -55,7 +55,9 @@ describe('a history by NRI plugin', () => {
           answers: plugins.map((plugin) => {
             const common = { plugin: pluginName(plugin), durationNs: '1' };
             if (plugin.name === 'late') return { ...common, failure: { kind: 'unanswered', message: 'no word' } };
-            return hook === 'CreateContainer' ? { ...common, answer: { hook, adjust: { env: ['A=b'] } } } : common;
+            return hook === 'CreateContainer'
+              ? { ...common, answer: { hook, adjust: { env: ['A=b', '-B'] } } }
+              : common;
           }),
         }),
         KillTask: async ({ podSandboxId, containerId }) => {
@@ -87,7 +89,7 @@ describe('a history by NRI plugin', () => {
     'NRI plugin registered: 10-setter: CreateContainer',
     'CreateContainer: OK (registry.test/app:1)',
     '  done: CallPlugins: 10-setter adjusted',
-    '  container adjusted: Env A by 10-setter',
+    '  container adjusted: Env B taken away by 10-setter, Env A by 10-setter',
   ];
 
   test('its answers and what it set, by its name with and without the index', async () => {

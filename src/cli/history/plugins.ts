@@ -2,6 +2,7 @@
 import type { PluginAnswer } from '../../domain/model/nri-plugins.ts';
 import type { FieldOwners } from '../../domain/model/nri.ts';
 import type { CallRequest, DomainRecord, EffectEnded, Sequenced } from '../../domain/model/records.ts';
+import { bareKey, isMarked } from '../../domain/nri/marks.ts';
 import { bareName, pluginName } from '../../domain/nri/plugins.ts';
 import { counted } from '../format.ts';
 import type { JournalRecord } from '../../journal/types.ts';
@@ -31,11 +32,25 @@ const decisionWords = ({ answer, failure }: PluginAnswer): string => {
 export const answersWords = (answers: readonly PluginAnswer[]): string =>
   answers.map((answer) => `${answer.plugin} ${decisionWords(answer)}`).join(', ');
 
-/** One that took something away is written with a "-" before it. */
-const ownersIn = ({ simple, compound }: FieldOwners): string[] =>
-  [...Object.values(simple), ...Object.values(compound).flatMap((keys) => Object.values(keys))].map((owner) =>
-    owner.replace(/^-/, ''),
+/** What one plugin did to a field. */
+export interface Owned {
+  /** With its key, where it has some: "Env HOME". */
+  readonly field: string;
+  readonly plugin: string;
+  readonly isTakenAway: boolean;
+}
+
+/** Of those who took something away the owner has the mark before it; of those who added to one field they are in a row. */
+export const ownedIn = ({ simple, compound }: FieldOwners): readonly Owned[] => {
+  const ofKeys = Object.entries(compound).flatMap(([field, keys]) =>
+    Object.entries(keys).map(([key, owner]) => [`${field} ${key}`, owner] as const),
   );
+  return [...Object.entries(simple), ...ofKeys].flatMap(([field, owner]) =>
+    bareKey(owner)
+      .split(',')
+      .map((plugin) => ({ field, plugin, isTakenAway: isMarked(owner) })),
+  );
+};
 
 const askedBy = (request: CallRequest): readonly string[] => {
   if (request.method === 'StopContainer') return request.evicted === undefined ? [] : [request.evicted.plugin];
@@ -62,7 +77,7 @@ const pluginsIn = (event: Sequenced<DomainRecord>): readonly string[] => {
     case 'effect.ended':
       return answeredIn(event.body);
     case 'container.adjusted':
-      return ownersIn(event.body.owners);
+      return ownedIn(event.body.owners).map(({ plugin }) => plugin);
     case 'container.stopping':
       return event.body.evicted === undefined ? [] : [event.body.evicted.plugin];
     case 'nri.plugin.registered':

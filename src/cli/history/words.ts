@@ -17,7 +17,7 @@ import type { FieldOwners } from '../../domain/model/nri.ts';
 import type { WantedStreams } from '../../domain/model/streams.ts';
 import { bytes, commandText, counted } from '../format.ts';
 import type { Style } from '../table.ts';
-import { answersOf, answersWords } from './plugins.ts';
+import { answersOf, answersWords, ownedIn } from './plugins.ts';
 
 export interface Words {
   readonly what: string;
@@ -191,14 +191,11 @@ const intentWords = (intent: Intent): string => {
 };
 
 /** Who of the NRI plugins set what. */
-const ownersWords = ({ simple, compound }: FieldOwners): string =>
+const ownersWords = (owners: FieldOwners): string =>
   shortened(
-    [
-      ...Object.entries(simple).map(([field, plugin]) => `${field} by ${plugin}`),
-      ...Object.entries(compound).flatMap(([field, keys]) =>
-        Object.entries(keys).map(([key, plugin]) => `${field} ${key} by ${plugin}`),
-      ),
-    ].join(', '),
+    ownedIn(owners)
+      .map(({ field, plugin, isTakenAway }) => `${field} ${isTakenAway ? 'taken away ' : ''}by ${plugin}`)
+      .join(', '),
   );
 
 const exitWords = (status: number, reason: string, message: string): string =>

@@ -1,15 +1,15 @@
 /** What NRI plugins changed, by the plugin. Pure. */
 import type { FieldOwners } from '../../domain/model/nri.ts';
+import { type Owned, ownedIn } from '../history/plugins.ts';
 
-/** "10-limits set memoryLimit and env HOME; 20-other set …". */
-export const fieldsOwnedBy = ({ simple, compound }: FieldOwners): string => {
-  const fields = new Map<string, string[]>();
-  const note = (plugin: string, field: string): void => {
-    fields.set(plugin, [...(fields.get(plugin) ?? []), field]);
-  };
-  for (const [field, plugin] of Object.entries(simple)) note(plugin, field);
-  for (const [field, keys] of Object.entries(compound)) {
-    for (const [key, plugin] of Object.entries(keys)) note(plugin, `${field} ${key}`);
-  }
-  return [...fields].map(([plugin, set]) => `${plugin} set ${set.join(', ')}`).join('; ');
-};
+const listed = (verb: string, owned: readonly Owned[]): readonly string[] =>
+  owned.length === 0 ? [] : [`${verb} ${owned.map(({ field }) => field).join(', ')}`];
+
+/** "10-limits set memoryLimit, Env HOME; 20-other took away Env PATH". */
+export const fieldsOwnedBy = (owners: FieldOwners): string =>
+  [...Map.groupBy(ownedIn(owners), ({ plugin }) => plugin)]
+    .map(([plugin, owned]) => {
+      const [taken, set] = [true, false].map((isTakenAway) => owned.filter((one) => one.isTakenAway === isTakenAway));
+      return `${plugin} ${[...listed('set', set ?? []), ...listed('took away', taken ?? [])].join(' and ')}`;
+    })
+    .join('; ');
