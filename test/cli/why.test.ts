@@ -8,7 +8,7 @@ import { FailureError } from '../../src/domain/model/errors.ts';
 import { pluginName } from '../../src/domain/nri/plugins.ts';
 import { nodeFold } from '../../src/engine/node-fold.ts';
 import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
-import { idOf, runContainer } from '../engine/rig.ts';
+import { idOf, runContainer, task } from '../engine/rig.ts';
 import { type Story, tell } from './story.ts';
 import { recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
 import { type Explained, explainAll, page, pageOf } from './why-page.ts';
@@ -250,6 +250,43 @@ describe('why', () => {
       stdout,
       / Asking NRI plugins 10-quick, 20-late \(RunPodSandbox\) \[CallPlugins\] was done: 10-quick agreed, 20-late unanswered: no word in 2 s\.\n/,
     );
+  });
+
+  test('a container that fails for what NRI plugins changed: which of them set and took away what', async () => {
+    const adjusts: Readonly<Record<string, object>> = {
+      setter: { env: ['A=1', '-B'], mounts: [{ destination: '/x', type: 'bind', source: '/nowhere', options: [] }] },
+      hooker: { hooks: { prestart: [{ path: '/bin/first' }] } },
+      another: { hooks: { prestart: [{ path: '/bin/second' }] } },
+    };
+    const node = await startNode({
+      perform: {
+        CallPlugins: async ({ hook, plugins }) => ({
+          answers: plugins.map((plugin) => ({
+            ...{ plugin: pluginName(plugin), durationNs: '1' },
+            ...(hook === 'CreateContainer' ? { answer: { hook, adjust: adjusts[plugin.name] ?? {} } } : {}),
+          })),
+        }),
+        CreateTask: async ({ containerId, podSandboxId }) => {
+          if (containerId === podSandboxId) return task(10);
+          throw new FailureError('RuntimeFailed', 'error mounting "/nowhere" to rootfs at "/x".');
+        },
+      },
+    });
+    for (const [index, name] of ['setter', 'hooker', 'another'].entries()) {
+      const body = { id: `${index}0-${name}@1`, index: `${index}0`, name, hooks: ['CreateContainer'] as const };
+      await node.engine.observe({ kind: 'NriNoted', note: { type: 'nri.plugin.registered', body } });
+    }
+    const { containerId } = await runContainer(node);
+    const { dir } = await rootWith(owner, recordsOf(node));
+    const { stdout } = await scribe(['why', containerId, '--root', dir]);
+    const changed =
+      '10-hooker set OciHooks; 20-another set OciHooks; 00-setter set Mounts /x, Env A and took away Env B';
+    assert.ok(stdout.includes(`\n  plugins     ${changed}\n`), stdout);
+    assert.ok(stdout.includes(` NRI plugins changed it: ${changed}.\n`), stdout);
+    const history = await scribe(['history', '--plugin', 'another', '--root', dir]);
+    assert.match(history.stdout, / container adjusted .* OciHooks by 10-hooker, OciHooks by 20-another, /);
+    // As the runtime ends its sentence, and not once more.
+    assert.match(stdout, / It exited with exit code 128 \(StartError\): error mounting .* at "\/x"\.\n/);
   });
 
   test('a container whose shim does not answer: that nobody knows whether it still runs', async () => {

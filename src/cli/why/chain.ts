@@ -84,7 +84,7 @@ const sentenceOf = (records: Records, event: Sequenced): Sentence | null => {
       return bad('The kernel killed a process of it for lack of memory.');
     case 'container.exited': {
       const { exitStatus, reason, message } = event.body;
-      const said = message === '' ? '' : `: ${message}`;
+      const said = message === '' ? '' : `: ${message.replace(/\.$/, '')}`;
       return {
         text: `It exited with ${statusWords(exitStatus)} (${reason})${said}.`,
         style: exitStatus === 0 ? 'plain' : 'bad',

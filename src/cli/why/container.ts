@@ -8,6 +8,7 @@ import { endedHow } from './container-end.ts';
 import { type About, type ContainerStory, memoryWords, silenceFacts, silenceWords } from './story.ts';
 import { failureWords, signalName, statusWords } from './exit-words.ts';
 import { askedFor, thingWords } from './people.ts';
+import { fieldsOwnedBy } from './plugins.ts';
 import { type EventOf, lastOf } from './records.ts';
 import { isOpen, slowestOf, type Step, stepName } from './steps.ts';
 
@@ -166,6 +167,7 @@ export const containerFacts = (about: About, story: ContainerStory): Fact[] => {
   const state = present === null ? null : containerStateOf(present);
   const slow = slowestOf(steps);
   const owed = present?.owedFailure ?? null;
+  const adjusted = lastOf(events, 'container.adjusted');
   return [
     { name: 'state', text: present === null ? 'gone' : (state ?? 'being made') },
     ...(exited === null
@@ -187,6 +189,7 @@ export const containerFacts = (about: About, story: ContainerStory): Fact[] => {
               requested.body.imageId,
           },
         ]),
+    ...(adjusted === null ? [] : [{ name: 'plugins', text: fieldsOwnedBy(adjusted.body.owners) }]),
     ...silenceFacts(about, present?.podSandboxId),
     ...(slow === null ? [] : [{ name: 'slowest', text: `${stepName(slow.intent)}, ${duration(slow.tookNs ?? 0n)}` }]),
     ...(owed === null ? [] : [{ name: 'owed', text: `to be undone, and tried again: ${owed.message}` }]),
