@@ -17,9 +17,8 @@ import { installPause, pauseRootfsIn } from '../adapters/pause/install.ts';
 import { startSpawner } from '../platform/spawner/client.ts';
 import type { Spawner } from '../platform/spawner/types.ts';
 import type { Config } from '../config/config.ts';
-import { messageOf } from '../domain/model/errors.ts';
+import { isFullDisk, messageOf } from '../domain/model/errors.ts';
 import { namesIn } from '../platform/linux/files.ts';
-import { errorCodeOf } from '../platform/linux/syscalls.ts';
 import type { JournalDoubt } from '../domain/model/notes.ts';
 import type { NodeFacts } from '../domain/model/node-facts.ts';
 import { createDiskGuard, type DiskGuard, type DiskGuardOptions } from '../journal/disk-space.ts';
@@ -140,7 +139,7 @@ function writePid(path: string, report: Report): void {
   try {
     writeFileSync(path, `${process.pid}\n`);
   } catch (error) {
-    if (errorCodeOf(error) !== 'ENOSPC') throw error;
+    if (!isFullDisk(error)) throw error;
     report(`${path} does not say which process the daemon is, for its disk is full: make room there.`);
   }
 }

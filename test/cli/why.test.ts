@@ -1,6 +1,7 @@
 /** `scribe why`: the first line names the true cause of twelve staged failures, and of what goes on or is gone. */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
+import { failureWords } from '../../src/cli/why/exit-words.ts';
 import { stepName } from '../../src/cli/why/steps.ts';
 import type { Intent } from '../../src/domain/model/records.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
@@ -37,6 +38,15 @@ const FIRST_LINES: Readonly<Record<string, RegExp>> = {
 test('a step of a kind that a newer scribe made is called what it is', () => {
   const ofTomorrow = { kind: 'FreezeTask' } as unknown as Intent;
   assert.equal(stepName(ofTomorrow), 'FreezeTask');
+});
+
+test('a quota that is used up is a disk that is full, by whichever name the runtime gives it', () => {
+  for (const said of [
+    'mkdir /run/c: disk quota exceeded',
+    'EDQUOT: disk quota exceeded, write',
+    'no space left on device',
+  ])
+    assert.equal(failureWords({ reason: 'RuntimeFailed', message: `${said}.` }), `the disk is full: ${said}`);
 });
 
 describe('why', () => {

@@ -44,7 +44,8 @@ const WHAT_FAILED: Readonly<Partial<Record<FailureReason, string>>> = {
   Bug: 'scribe has a bug',
 };
 
-const NO_SPACE = /no space left on device|ENOSPC/i;
+/** A quota that is used up is a disk that is full to whoever has it. */
+const NO_SPACE = /no space left on device|ENOSPC|disk quota exceeded|EDQUOT/i;
 
 /** What kubelet tells an unreachable registry by (cri-api, errors.go); nobody else needs it. */
 const FOR_KUBELET = /^RegistryUnavailable: /;

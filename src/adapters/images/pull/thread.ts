@@ -7,9 +7,9 @@ import { mkdir } from 'node:fs/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { ImageContent } from '../../../domain/model/image-content.ts';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { createBlobStore } from '../blob-store.ts';
 import { sha256Of } from '../chain-ids.ts';
+import { asDiskFull } from '../disk-full.ts';
 import { imageLayout } from '../layout.ts';
 import { createHttpClient } from '../registry/http.ts';
 import { goBehind } from '../../../platform/linux/own-process.ts';
@@ -93,11 +93,10 @@ const observerOf = (job: number): PullObserver => ({
 });
 
 const asFailure = (error: unknown): FailureError => {
-  if (error instanceof FailureError) return error;
-  const message = messageOf(error);
-  if (errorCodeOf(error) === 'ENOSPC')
-    return new FailureError('DiskFull', 'The disk is full: make room and try again.');
-  return new FailureError('HostFailed', `The image store failed: ${message}.`);
+  const told = asDiskFull(error);
+  return told instanceof FailureError
+    ? told
+    : new FailureError('HostFailed', `The image store failed: ${messageOf(error)}.`);
 };
 
 /** In the turn in which it is asked for: no job finds a blob that is about to go, and none lets go of one meanwhile. */
