@@ -100,9 +100,31 @@ const tellUnusable = (
   else report(`${wordsFor(name)} (${who}) connected, and can not be used: ${why}.`, wordsFor(name));
 };
 
+/** Those who wait for one that goes ask after it is gone; a node has some plugins, of which some connect again and again. */
+const PARTED_MAX = 100;
+
+/** Why those that went last went, for those who still want to ask them. */
+const createParted = () => {
+  const reasons = new Map<string, string>();
+  return {
+    note: (pluginId: string, reason: string): void => {
+      reasons.set(pluginId, reason);
+      const [oldest] = reasons.keys();
+      if (reasons.size > PARTED_MAX && oldest !== undefined) reasons.delete(oldest);
+    },
+    /** By its name, as everywhere in what callers are told: which connection it was says nothing to them. */
+    absent: (pluginId: string) => {
+      const reason = reasons.get(pluginId);
+      const why = reason === undefined ? '' : ` (${reason})`;
+      return notAsked(pluginId.replace(/@.*$/s, ''), 'closed', `it is not connected any more${why}`);
+    },
+  };
+};
+
 export const createNriPlugins = (options: NriPluginsOptions): NriPlugins => {
   const { settings, version, stateDir, spawner, log, report, backoff = RESTART } = options;
   const sessions = new Map<string, Session>();
+  const parted = createParted();
   const changes = new Subject<NriPluginChange>();
   const socketDir = join(stateDir, 'nri-launch');
   let launchers: readonly Launcher[] = [];
@@ -136,6 +158,7 @@ export const createNriPlugins = (options: NriPluginsOptions): NriPlugins => {
     follow(opened, launched, options);
     void opened.closed.then((reason) => {
       sessions.delete(id);
+      parted.note(id, reason);
       log.warn(`The NRI plugin ${pluginName(plugin)} is gone: ${reason}.`);
       changes.next({ kind: 'closed', pluginId: id, reason });
     });
@@ -172,14 +195,11 @@ export const createNriPlugins = (options: NriPluginsOptions): NriPlugins => {
       report,
     });
 
-  // By its name, as everywhere in what callers are told: which connection it was says nothing to them.
-  const absent = (pluginId: string) =>
-    notAsked(pluginId.replace(/@.*$/s, ''), 'closed', 'it is not connected any more');
-
   return {
-    ask: async (pluginId, hook, request) => (await sessions.get(pluginId)?.ask(hook, request)) ?? absent(pluginId),
+    ask: async (pluginId, hook, request) =>
+      (await sessions.get(pluginId)?.ask(hook, request)) ?? parted.absent(pluginId),
     synchronize: async (pluginId, pods, containers) =>
-      (await sessions.get(pluginId)?.synchronize(pods, containers)) ?? absent(pluginId),
+      (await sessions.get(pluginId)?.synchronize(pods, containers)) ?? parted.absent(pluginId),
     dismiss: (pluginId, reason) => sessions.get(pluginId)?.close(reason),
     changes,
     start: async (take) => {

@@ -98,6 +98,10 @@ describe('synchronizing a plugin', { timeout: 60_000 }, () => {
       assert.equal(!synchronized.ok && synchronized.why, name === 'hangs' ? 'timedOut' : 'refused');
       const why = name === 'hangs' ? 'The NRI plugin 10-hangs did not answer Synchronize within 300 ms' : 'no room';
       assert.equal(await nri.gone(id), `it could not be synchronized: ${why}`);
+      // Whoever waited until it was told what there is hears why it is not asked.
+      const behind = await nri.ask(id, 'RunPodSandbox', { pod: undefined });
+      const absent = `it is not connected any more (it could not be synchronized: ${why})`;
+      assert.equal(!behind.ok && behind.message, `The NRI plugin 10-${name} was not asked: ${absent}.`);
       await double.mux.closed;
     }
     assert.deepEqual(nri.status(), []);
