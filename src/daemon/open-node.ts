@@ -58,7 +58,8 @@ export const openNode = ({ path, findings, log, ...options }: Options): OpenedNo
   const bads = bad.map((record) => `Record ${record.seq}: ${record.what}`);
   for (const finding of [...opened.findings, ...bads, ...newerFindings(unknown, state)]) {
     log.error({ finding }, 'journal');
-    findings.add(finding);
+    // A head that is lost is a doubt, which is told until somebody knows of it; this would be told until the daemon ends.
+    if (finding !== opened.loss) findings.add(finding);
   }
   if (opened.setAside !== null) {
     log.error(opened.setAside, 'the journal could not be read and was set aside');

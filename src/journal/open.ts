@@ -55,6 +55,8 @@ export interface OpenedJournal {
   readonly journal: SqliteJournal;
   /** What is wrong with the journal, its key or its newest records; to be recorded and shown by `scribe doctor`. */
   readonly findings: readonly string[];
+  /** The finding that its head was lost with what it ended with, now; null: it was not. */
+  readonly loss: string | null;
   /** Heads that this journal did not contain when it was opened, now or earlier. */
   readonly lostHeads: readonly LostHead[];
   /** The last record that a daemon before this one had written, where this journal ends before it; else null. */
@@ -89,7 +91,7 @@ const sentence = ({ seq, what }: Finding): string => (seq === null ? what : `Rec
 const checkTail = (
   db: Db,
   path: string,
-): { readonly findings: string[]; readonly isHeadLost: boolean; readonly headSeq: number } => {
+): { readonly findings: string[]; readonly loss: string | null; readonly headSeq: number } => {
   const files = journalFiles(path);
   // First, so that beside a daemon that writes it can't know more than the records that are read after it.
   const beside = readHeadFile(files.head);
@@ -108,7 +110,7 @@ const checkTail = (
   const stretch = { fromSeq: (start?.seq ?? 0) + 1, toSeq: head.seq, previousHash: start?.hash ?? GENESIS };
   const part = checkChain(db, stretch);
   if (part.unreadable !== null) throw part.unreadable.error;
-  return { findings: [...findings, ...part.findings.map(sentence)], isHeadLost: loss !== null, headSeq: head.seq };
+  return { findings: [...findings, ...part.findings.map(sentence)], loss, headSeq: head.seq };
 };
 
 const openWhole = (options: OpenOptions, unlock: () => void): Omit<OpenedJournal, 'setAside'> => {
@@ -133,13 +135,13 @@ const openWhole = (options: OpenOptions, unlock: () => void): Omit<OpenedJournal
     const tail = checkTail(db, path);
     findings.push(...tail.findings);
     const { head, note } = journalFiles(path);
-    if (tail.isHeadLost) for (const file of [head, note]) keepLostHead(file);
+    if (tail.loss !== null) for (const file of [head, note]) keepLostHead(file);
     const marked = readSeqMark(markPath);
     // A head that is lost says it better.
-    const missingThrough = marked > tail.headSeq && !tail.isHeadLost ? marked : null;
+    const missingThrough = marked > tail.headSeq && tail.loss === null ? marked : null;
     options.beforeWriting?.(path);
     const journal = startSqliteJournal({ ...parts, db, unlock });
-    return { findings, lostHeads: lostHeads(head), missingThrough, journal };
+    return { findings, loss: tail.loss, lostHeads: lostHeads(head), missingThrough, journal };
   } catch (thrown) {
     db.close();
     throw explain(path, thrown);
