@@ -1,6 +1,7 @@
 /** `scribe history` of what options choose by namespace and label: pods, their containers, and calls that made nothing. */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
+import { FailureError } from '../../src/domain/model/errors.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
 import { idOf } from '../engine/rig.ts';
 import { image, rowsOf } from './story.ts';
@@ -136,6 +137,28 @@ describe('a history by namespace and label', () => {
       const { exitStatus, stderr } = await scribe(['history', '--root', root.dir, ...words]);
       assert.deepEqual([exitStatus, stderr], [0, `scribe: ${said}\n`]);
     });
+
+  test('of an image that no pull brought, the references that pulls asked for', async () => {
+    const failing = await startNode({
+      perform: {
+        PullImage: async () => {
+          throw new FailureError('RegistryFailed', 'nobody is there');
+        },
+      },
+    });
+    for (const asked of ['nginx:1.99', 'nginx:1.99', 'quay.test/ingress-nginx:1'])
+      await failing.ask({ method: 'PullImage', image: asked, credentials: null });
+    const { dir } = await rootWith(owner, recordsOf(failing));
+    const said = ' Pulls asked for: quay.test/ingress-nginx:1, docker.io/library/nginx:1.99.';
+    const history = await scribe(['history', '--image', 'nginx', '--root', dir]);
+    assert.equal(history.stderr, `scribe: The journal knows of no image nginx.${said}\n`);
+    for (const thing of ['nginx', 'image:nginx:2']) {
+      const why = await scribe(['why', thing, '--root', dir]);
+      assert.ok(why.stderr.includes(`.${said} A thing is`), why.stderr);
+    }
+    const pod = await scribe(['history', '--pod', 'nginx', '--root', dir]);
+    assert.equal(pod.stderr, 'scribe: The journal knows of no pod nginx.\n');
+  });
 
   test('why names what is called nearly so', async () => {
     const { exitStatus, stderr } = await scribe(['why', 'image:app:7', '--root', root.dir]);

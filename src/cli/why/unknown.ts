@@ -1,16 +1,17 @@
 /** What is said where nothing explains a thing as of a moment: that it came later, that it is pruned, or how to name one. */
 import { subjectOf } from '../../domain/model/records.ts';
 import { counted } from '../format.ts';
-import { nearNamed } from '../near-names.ts';
+import { type NamesSource, nearNamed } from '../near-names.ts';
 import { objectIn } from '../past/things.ts';
 import { isIdPrefix, parseThingName, THING_FORMS } from '../things.ts';
 import { find, type Found, type Sources } from './find.ts';
 
 export interface Asked extends Sources {
   /** That of `Sources`, and when each record of a stream was written. */
-  readonly reader: Sources['reader'] & {
-    readonly firstSeqOfStream: (stream: string) => number;
-  };
+  readonly reader: Sources['reader'] &
+    NamesSource & {
+      readonly firstSeqOfStream: (stream: string) => number;
+    };
 }
 
 /** By an id things are found whenever they were there: nothing of this one can be read up to that moment. */
