@@ -79,6 +79,15 @@ describe('registry authentication', { timeout: 180_000 }, () => {
     }
   });
 
+  it('is given up when the token server does not answer, which is named', async (t) => {
+    const { tokens, reference } = await guardedByTokens(t);
+    tokens.intercept(() => true);
+    const store = await startStore(t, { progress: { timeoutMs: 300, bytesMin: 0 } });
+    const { reason, message } = await store.failedPull(reference);
+    assert.equal(reason, 'RegistryFailed');
+    assert.ok(message.includes(`${tokens.base}/token gave no answer within 300 ms`), message);
+  });
+
   it('exchanges an identity token by POST', async (t) => {
     const { tokens, reference } = await guardedByTokens(t);
     await (await storeWith(t, { identityToken: secret })).pull(reference, 'token-1');

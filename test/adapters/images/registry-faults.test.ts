@@ -135,6 +135,17 @@ describe('registries that fail for a while', { timeout: 60_000 }, () => {
   it('are given up when no byte comes, at every point of an exchange', async (t) => {
     const stalls: Record<string, Interceptor> = {
       'before the answer': () => true,
+      'in hints before the answer': (_, response) => {
+        const timer = setInterval(() => response.writeEarlyHints({ link: '</v2/>; rel=preload' }), 50);
+        response.once('close', () => clearInterval(timer));
+        return true;
+      },
+      'in the headers of the answer': (_, response) => {
+        response.socket?.write('HTTP/1.1 200 OK\r\n');
+        const timer = setInterval(() => response.socket?.write('x-more: to come\r\n'), 50);
+        response.once('close', () => clearInterval(timer));
+        return true;
+      },
       'in a body': forLayer((_, response) => {
         response.writeHead(200, { 'content-length': layerBytes.length });
         response.write(layerBytes.subarray(0, 1000));
@@ -152,7 +163,12 @@ describe('registries that fail for a while', { timeout: 60_000 }, () => {
       server.intercept(interceptor);
       const failure = await store.failedPull(`${server.host}/app:v1`);
       assert.equal(failure.reason, 'RegistryFailed', where);
-      assert.match(failure.message, /sent nothing for 300 ms, as long as images\.pull_progress_timeout allows/, where);
+      const what = where.includes('answer') ? 'gave no answer within' : 'sent nothing for';
+      assert.match(
+        failure.message,
+        new RegExp(`/v2/app/.* ${what} 300 ms, as long as images\\.pull_progress_timeout`),
+        where,
+      );
     }
   });
 

@@ -84,10 +84,15 @@ const unreachable = (url: URL, error: unknown): RequestError => {
   return new RequestError('RegistryFailed', `${shownUrl(url)} can't be reached: ${detail}`, { retryable });
 };
 
-const stalled = (url: URL, timeoutMs: number): RequestError => {
-  const what = `${shownUrl(url)} sent nothing for ${timeoutMs} ms, as long as images.pull_progress_timeout allows`;
-  return new RequestError('RegistryFailed', what, { retryable: false });
+const tooLate = (url: URL, what: string, timeoutMs: number): RequestError => {
+  const words = `${shownUrl(url)} ${what} ${timeoutMs} ms, as long as images.pull_progress_timeout allows`;
+  return new RequestError('RegistryFailed', words, { retryable: false });
 };
+
+const stalled = (url: URL, timeoutMs: number): RequestError => tooLate(url, 'sent nothing for', timeoutMs);
+
+/** Headers that come one by one, and hints before an answer, are none. */
+const unanswered = (url: URL, timeoutMs: number): RequestError => tooLate(url, 'gave no answer within', timeoutMs);
 
 /** The machine's own authorities, with Node's where it has none: each once, though a machine may have it in several files. */
 const trustedAuthorities = (): readonly string[] => {
@@ -229,7 +234,7 @@ export const createHttpClient = (progress: Progress, lookup: Lookup = lookupBySy
       const agent = agentFor(url, request.tls, isGuarded);
       const connecting = { agent, lookup: guardedLookup(lookup, isGuarded ? url.hostname : null) };
       const outgoing = start(url, { method: request.method, headers, ...connecting, signal });
-      let deadline = setTimeout(() => outgoing.destroy(stalled(url, idleTimeoutMs)), idleTimeoutMs);
+      let deadline = setTimeout(() => outgoing.destroy(unanswered(url, idleTimeoutMs)), idleTimeoutMs);
       outgoing.once('socket', (socket) => {
         if (!socket.connecting) return;
         socket.on('lookup', (_error, _address, _family, host) => {
@@ -241,7 +246,7 @@ export const createHttpClient = (progress: Progress, lookup: Lookup = lookupBySy
         }, timerMs(request.dialTimeoutMs));
         socket.once('connect', () => {
           clearTimeout(deadline);
-          deadline = setTimeout(() => outgoing.destroy(stalled(url, idleTimeoutMs)), idleTimeoutMs);
+          deadline = setTimeout(() => outgoing.destroy(unanswered(url, idleTimeoutMs)), idleTimeoutMs);
         });
       });
       outgoing.once('response', (message) => {
