@@ -1,10 +1,12 @@
 /** The small parts of the shim adapter: times, cgroups, ids, specs, FIFOs, the shim's log. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import { mkdir, mkdtemp, open, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { pino } from 'pino';
@@ -12,7 +14,8 @@ import type { RuntimeHandler } from '../../../src/domain/model/runtime-handler.t
 import { readCgroupsPath, readExecProcess } from '../../../src/adapters/shim/bundle-spec.ts';
 import { capture, createOutputBound, createOutputMemory } from '../../../src/adapters/shim/execs/exec-output.ts';
 import { fifoSocket } from '../../../src/platform/linux/fifo-socket.ts';
-import { makeFifo, openFifoReader } from '../../../src/adapters/shim/fifos.ts';
+import { pooledCalls } from '../../../src/platform/linux/file-calls.ts';
+import { makeFifo, openFifoReader, openFifoWriter } from '../../../src/adapters/shim/fifos.ts';
 import { openLogDrain } from '../../../src/adapters/shim/process/log-drain.ts';
 import { cgroupPathOfSpec, createOomCounters } from '../../../src/adapters/shim/tasks/oom.ts';
 import { memoryCgroupPath } from '../../../src/platform/linux/memory-cgroup.ts';
@@ -166,6 +169,42 @@ describe('FIFOs', () => {
     await writeFile(file, '');
     await assert.rejects(makeFifo(file), /in the way/);
   });
+  it('end for a reader that opens them behind the last byte, and not before it did', async () => {
+    const path = join(dir, 'late-reader');
+    await makeFifo(path);
+    const writer = await openFifoWriter(path, pooledCalls);
+    // As a shim has it: its own end for writing from the beginning, which is closed where there is no more to come.
+    const shimsOwn = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
+    writeSync(writer.fd, 'early');
+    closeSync(writer.fd);
+    let isEnded = false;
+    const ended = writer.end(() => false).then(() => (isEnded = true));
+    await sleep(50);
+    assert.equal(isEnded, false, 'nobody reads it yet');
+    const read = run('cat', [path], { timeout: 10_000 });
+    await ended;
+    closeSync(shimsOwn);
+    assert.equal((await read).stdout, 'early');
+    writer.release();
+  });
+
+  it('are not waited for once it is over', async () => {
+    const path = join(dir, 'no-reader');
+    await makeFifo(path);
+    const writer = await openFifoWriter(path, pooledCalls);
+    closeSync(writer.fd);
+    let isOver = false;
+    const ended = writer.end(() => isOver);
+    isOver = true;
+    await ended;
+    writer.release();
+    assert.throws(
+      () => openSync(path, constants.O_WRONLY | constants.O_NONBLOCK),
+      { code: 'ENXIO' },
+      'nothing is held',
+    );
+  });
+
   it('end when the writer has gone, not before one has come', async () => {
     const path = join(dir, 'ending');
     await makeFifo(path);

@@ -12,7 +12,7 @@ import { readExecProcess } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
 import { addExec, discardExec, drainOutput, removeExecFifos, runToEnd } from './exec-process.ts';
 import { attempting } from '../failures.ts';
-import { makeFifo, openFifoReader, openFifoWriter } from '../fifos.ts';
+import { type FifoWriter, makeFifo, openFifoReader, openFifoWriter } from '../fifos.ts';
 import type { ExecStream } from '../paths.ts';
 import { followSize } from './terminal-size.ts';
 import type { TaskClient } from '../task-client.ts';
@@ -23,6 +23,8 @@ interface Pumps {
   readonly stdin: Pump | null;
   readonly stdout: Pump;
   readonly stderr: Pump | null;
+  /** Of the FIFO that stdin is, where it has one. */
+  readonly endInput: FifoWriter['end'];
   readonly release: () => void;
 }
 
@@ -35,6 +37,7 @@ const streamsOf = ({ tty }: StreamExec, { has }: ProcessClient): readonly ExecSt
 
 const openPumps = async (context: ShimContext, effect: StreamExec, client: ProcessClient): Promise<Pumps> => {
   const opened = new Map<ExecStream, number>();
+  let endInput: FifoWriter['end'] = async () => {};
   let release = (): void => undefined;
   const openStream = async (stream: ExecStream): Promise<void> => {
     const path = context.paths.execFifo(effect.execId, stream);
@@ -43,7 +46,7 @@ const openPumps = async (context: ShimContext, effect: StreamExec, client: Proce
     if (stream !== 'stdin') return void opened.set(stream, await openFifoReader(path, calls));
     const writer = await openFifoWriter(path, calls);
     opened.set(stream, writer.fd);
-    ({ release } = writer);
+    ({ end: endInput, release } = writer);
   };
   const results = await Promise.allSettled(streamsOf(effect, client).map(openStream));
   const [stdin, stdout, stderr] = [opened.get('stdin'), opened.get('stdout'), opened.get('stderr')];
@@ -59,6 +62,7 @@ const openPumps = async (context: ShimContext, effect: StreamExec, client: Proce
     stdin: stdin === undefined ? null : client.pumpInput(stdin),
     stdout: client.pumpOutput('stdout', stdout),
     stderr: stderr === undefined ? null : client.pumpOutput('stderr', stderr),
+    endInput,
     release,
   };
 };
@@ -70,15 +74,20 @@ const closePumps = ({ stdin, stdout, stderr, release }: Pumps): void => {
   release();
 };
 
-/** The client has sent all: so the command reads an end. The shim's own end of the FIFO is all that is in the way. */
+/**
+ * The client has sent all: so the command reads an end, which nothing is in the way of then but the shim's own end of the FIFO. On a
+ * busy machine the shim may open the other only after it has said that the command was started.
+ */
 const passEndOn = async (
   { timings, log }: ShimContext,
   client: TaskClient,
   { containerId, execId }: StreamExec,
   inputEnded: Promise<unknown>,
+  pass: () => Promise<void>,
 ): Promise<void> => {
   try {
     await inputEnded;
+    await pass();
     await client.closeIO({ id: containerId, execId, stdin: true }, timings.callMs);
   } catch (error) {
     if (!isNotFound(error)) log.debug({ execId, error: messageOf(error) }, 'the stdin of an exec could not be closed');
@@ -100,13 +109,17 @@ export const streamExec = async (
     ]);
     const pumps = await openPumps(context, effect, session);
     const { stdin, stdout, stderr } = pumps;
+    let isOver = false;
     const outputs = stderr === null ? [stdout] : [stdout, stderr];
     const { promise: started, resolve: onStart } = Promise.withResolvers<void>();
     try {
       await addExec(context, client, effect, process, streamsOf(effect, session), null);
       if (tty) followSize(context, client, { id: containerId, execId }, session, started);
       // Closing it would end a terminal's output too.
-      else if (stdin !== null) void passEndOn(context, client, effect, Promise.all([started, stdin.ended]));
+      else if (stdin !== null) {
+        const inputEnded = Promise.all([started, stdin.ended]);
+        void passEndOn(context, client, effect, inputEnded, () => pumps.endInput(() => isOver));
+      }
       const bounds = { timeoutMs: null, daemonEnds: signal, unwanted: session.signal, onStart };
       const { exitStatus } = await runToEnd(context, client, effect, bounds);
       await drainOutput(context, outputs);
@@ -120,6 +133,7 @@ export const streamExec = async (
       if (!isNotFound(error)) throw error;
       throw new FailureError('WrongState', `Container ${containerId} is not running.`, { cause: error });
     } finally {
+      isOver = true;
       setImmediate(() => void discardExec(context, client, effect, () => closePumps(pumps)));
     }
   });
