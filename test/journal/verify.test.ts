@@ -206,7 +206,7 @@ test('a flipped bit anywhere in the file is found, or changes nothing that is re
   const rows = dump(path);
   const random = numbers(11);
   let found = 0;
-  const flips = 150;
+  const flips = 80;
   for (let n = 0; n < flips; n++) {
     const [at, bit] = [random(whole.length), random(8)];
     const damaged = Buffer.from(whole);
