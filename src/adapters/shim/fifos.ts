@@ -84,7 +84,9 @@ export const openFifoWriter = async (path: string, calls: FileCalls): Promise<Fi
     const writer = await hold(constants.O_WRONLY);
     const end: FifoWriter['end'] = async (isOver) => {
       letGo(reader);
-      for (let lookMs: number = LOOK_MS.first; !isOver() && !(await isRead(path)); ) {
+      // Where it can't be looked for, it is taken to be there: a command that waits for an end must have it.
+      const isThere = (): Promise<boolean> => isRead(path).catch(() => true);
+      for (let lookMs: number = LOOK_MS.first; !isOver() && !(await isThere()); ) {
         await sleep(lookMs);
         lookMs = Math.min(2 * lookMs, LOOK_MS.max);
       }
