@@ -12,14 +12,13 @@ import { failure } from './command.ts';
 import type { Range } from './time-argument.ts';
 import { give, type Problem, type Waiting } from './waiting.ts';
 
-export interface Cursor {
+/** Disposing of it lets another one have it. */
+export interface Cursor extends Disposable {
   /** The last record that is dealt with; 0 for none. */
   readonly seq: number;
   /** Nothing was saved yet: what is asked for says where to begin. */
   readonly isNew: boolean;
   readonly save: (seq: number) => Promise<void>;
-  /** Lets another one have it. */
-  readonly close: () => void;
 }
 
 /**
@@ -45,7 +44,7 @@ const parse = (path: string, text: string): { readonly log: string; readonly seq
 const unwritable = (path: string, words: string): string => `--cursor-file ${path} cannot be written: ${words}.`;
 
 /** The lock has a file of its own, since each save puts another file at the cursor's path. */
-const take = (path: string): Cursor['close'] => {
+const take = (path: string): (() => void) => {
   try {
     return takeLock(`${path}.lock`, `--cursor-file ${path}`);
   } catch (thrown) {
@@ -123,7 +122,7 @@ export const openCursor = async (
     const seq = await savedOf(path, log, headSeq);
     // Where it cannot be saved, nothing is given that would come again and again.
     if (seq !== null) await save(seq);
-    return { seq: seq ?? 0, isNew: seq === null, save, close };
+    return { seq: seq ?? 0, isNew: seq === null, save, [Symbol.dispose]: close };
   } catch (error) {
     close();
     throw error;

@@ -100,7 +100,7 @@ const targetOf = async ({ output, endpoint, format, follow }: Values<typeof opti
 
 const cursorOf = async (file: string | undefined, path: string, headSeq: number, waiting: Waiting): Promise<Cursor> =>
   file === undefined
-    ? { seq: 0, isNew: true, save: async () => {}, close: () => {} }
+    ? { seq: 0, isNew: true, save: async () => {}, [Symbol.dispose]: () => {} }
     : openCursor(resolve(file), path, headSeq, waiting);
 
 interface Export {
@@ -141,10 +141,8 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
   const watch = follow ? watchJournal(path) : null;
   const target = await targetOf(values, io);
   try {
-    using opened = new DisposableStack();
     const headSeq = reader.headSeq();
-    const cursor = await cursorOf(values['cursor-file'], path, headSeq, follow ? tellerTo(io) : null);
-    opened.defer(cursor.close);
+    using cursor = await cursorOf(values['cursor-file'], path, headSeq, follow ? tellerTo(io) : null);
     const items = createItemReader(reader, nodeName, wanted);
     const { fromSeq, toSeq } = seqsOf(reader, rangeBehind(cursor, range));
     let next = Math.max(fromSeq, cursor.seq + 1);

@@ -218,13 +218,11 @@ export const history = command({
     // Before anything is read, so that nothing can be written unseen.
     const watch = values.follow === true ? watchJournal(path) : null;
     try {
-      using opened = new DisposableStack();
       refuseAmbiguous(wanted, reader.streamsBeginning);
       const headSeq = reader.headSeq();
       // It goes with --follow.
       const tell = tellerTo(io);
-      const cursor = cursorFile === undefined ? null : await openCursor(resolve(cursorFile), path, headSeq, tell);
-      opened.defer(cursor?.close ?? (() => {}));
+      using cursor = cursorFile === undefined ? null : await openCursor(resolve(cursorFile), path, headSeq, tell);
       const range = cursor === null ? askedRange : rangeBehind(cursor, askedRange);
       const selection = createSelection(wanted);
       const withReads = values.reads === true || namesReads(filter.methods);
