@@ -1,9 +1,10 @@
 /**
  * Runs the test files and ends with one line "N passed, N failed, N skipped". Each file is a process of its own in a
- * process group of its own, bounded in time, and the whole run is too. Files whose header says "Runs alone" (they
- * measure, or need the machine to themselves) run one at a time after the others. A file that failed beside others gets
- * a second run alone, and is named as unsteady if that passes; one whose header says "Never repeated" (fresh seeds: any
- * failure is a finding) does not. Must not know what is tested.
+ * process group of its own, bounded in time, and the whole run is too. Files whose header says "Runs behind" (they only
+ * compute) take what the others leave of the processors; those that say "Runs alone" (they measure, or need the machine
+ * to themselves) run one at a time after all others. A file that failed beside others gets a second run alone, and is
+ * named as unsteady if that passes; one whose header says "Never repeated" (fresh seeds: any failure is a finding) does
+ * not. Must not know what is tested.
  *
  *   node scripts/test.ts --help
  *
@@ -70,13 +71,28 @@ const parseReports = (text: string): TestReport[] =>
     .filter((line) => line.startsWith('{') && line.endsWith('}'))
     .map((line) => JSON.parse(line) as TestReport);
 
+/**
+ * The lowest share of the processors. A file is a session of its own, and where the kernel shares processors out among
+ * sessions (sched(7), autogroup) niceness counts within one alone, so the session is told too.
+ */
+const LOWEST_SHARE = ['sh', '-c', '(echo 19 >/proc/self/autogroup) 2>/dev/null; exec nice -n 19 "$@"', 'sh'] as const;
+
+type Manner = 'beside others' | 'behind others' | 'alone';
+
 /** Runs one file to its end or its time limit; whatever it leaves of its process group is killed. */
-const runProcess = async (file: string, dir: string, timeoutMs: number): Promise<{ ended: string; output: string }> => {
+const runProcess = async (
+  file: string,
+  dir: string,
+  { manner, timeoutMs }: { readonly manner: Manner; readonly timeoutMs: number },
+): Promise<{ ended: string; output: string }> => {
   const outputPath = join(dir, 'output');
   const output = await open(outputPath, 'w');
+  const [command, ...commandArgs] =
+    manner === 'behind others' ? [...LOWEST_SHARE, process.execPath] : [process.execPath];
   const child = spawn(
-    process.execPath,
+    command,
     [
+      ...commandArgs,
       '--enable-source-maps',
       `--test-reporter=${join(import.meta.dirname, 'lib/test-reporter.ts')}`,
       `--test-reporter-destination=${join(dir, 'reports')}`,
@@ -123,12 +139,14 @@ const runProcess = async (file: string, dir: string, timeoutMs: number): Promise
 /** Ends a file that runs, with all it has started, and leaves nothing of it: files have no terminal that ends them. */
 const running = new Set<() => void>();
 
-const runFile = async (file: string, deadlineMs: number): Promise<FileResult> => {
+const runFile = async (file: string, manner: Manner, deadlineMs: number): Promise<FileResult> => {
   const startedMs = performance.now();
   const dir = await mkdtemp(join(tmpdir(), 'scribe-test-'));
   try {
-    const timeoutMs = Math.max(1, Math.min(fileTimeoutMs, deadlineMs - startedMs));
-    const { ended, output } = await runProcess(file, dir, timeoutMs);
+    // How long a file takes behind others is theirs to say.
+    const leftMs = deadlineMs - startedMs;
+    const timeoutMs = Math.max(1, manner === 'behind others' ? leftMs : Math.min(fileTimeoutMs, leftMs));
+    const { ended, output } = await runProcess(file, dir, { manner, timeoutMs });
     const durationMs = performance.now() - startedMs;
     const reports = parseReports(await readFile(join(dir, 'reports'), 'utf8').catch(() => ''));
     const count = (kind: TestReport['kind']): number => reports.filter((report) => report.kind === kind).length;
@@ -153,12 +171,15 @@ const runFile = async (file: string, deadlineMs: number): Promise<FileResult> =>
   }
 };
 
-const runAll = async (files: readonly string[], atOnce: number, deadlineMs: number): Promise<FileResult[]> => {
+const runAll = async (
+  files: readonly string[],
+  { manner, atOnce, deadlineMs }: { readonly manner: Manner; readonly atOnce: number; readonly deadlineMs: number },
+): Promise<FileResult[]> => {
   const results: FileResult[] = [];
   const queue = [...files];
   const worker = async (): Promise<void> => {
     for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
-      results.push(await runFile(file, deadlineMs));
+      results.push(await runFile(file, manner, deadlineMs));
     }
   };
   await Promise.all(Array.from({ length: atOnce }, worker));
@@ -173,7 +194,10 @@ const findFiles = async (parts: readonly string[]): Promise<string[]> => {
 const headerSays = async (file: string, words: string): Promise<boolean> =>
   (await readFile(join(top, file), 'utf8')).slice(0, 2000).includes(words);
 
-const runsAlone = (file: string): Promise<boolean> => headerSays(file, 'Runs alone');
+const mannerOf = async (file: string): Promise<Manner> => {
+  if (await headerSays(file, 'Runs alone')) return 'alone';
+  return (await headerSays(file, 'Runs behind')) ? 'behind others' : 'beside others';
+};
 
 /** What failed on a busy machine may pass on a quiet one: it is run again, alone, and that run counts. */
 const repeatFailed = async (results: readonly FileResult[], deadlineMs: number): Promise<FileResult[]> => {
@@ -184,7 +208,7 @@ const repeatFailed = async (results: readonly FileResult[], deadlineMs: number):
       continue;
     }
     console.log(`again, alone: ${result.file}`);
-    const again = await runFile(result.file, deadlineMs);
+    const again = await runFile(result.file, 'alone', deadlineMs);
     final.push(again.failed === 0 ? { ...again, unsteady: true } : again);
   }
   return final;
@@ -207,19 +231,14 @@ const main = async (wanted: readonly string[]): Promise<void> => {
   }
   const files = await findFiles(wanted);
   if (files.length === 0) console.error(`There is no test file whose path holds ${wanted.join(' or ')}.`);
-  const alone = await Promise.all(files.map(runsAlone));
-  const first = [
-    ...(await runAll(
-      files.filter((_, index) => alone[index] === false),
-      availableParallelism(),
-      deadlineMs,
-    )),
-    ...(await runAll(
-      files.filter((_, index) => alone[index] === true),
-      1,
-      deadlineMs,
-    )),
-  ];
+  const manners = await Promise.all(files.map(mannerOf));
+  const runThose = (manner: Manner, atOnce: number): Promise<FileResult[]> =>
+    runAll(
+      files.filter((_, index) => manners[index] === manner),
+      { manner, atOnce, deadlineMs },
+    );
+  const together = await Promise.all([runThose('beside others', availableParallelism()), runThose('behind others', 1)]);
+  const first = [...together.flat(), ...(await runThose('alone', 1))];
   const results = await repeatFailed(first, deadlineMs);
   if (wanted.length === 0) await writePassed(results);
   const slowest = [...results].sort((a, b) => b.durationMs - a.durationMs).slice(0, slowestShown);

@@ -1,6 +1,7 @@
 /** `npm test` counts right and ends with its summary, whatever the test files do: fail, crash, hang or leave children. */
 import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { processes } from '../support/leftovers.ts';
@@ -128,6 +129,18 @@ test('a file that fails once is run again and named as unsteady, unless it says 
   assert.match(again.stdout, /Error: at first/);
   const never = await runTests(t, { shaky: onceOnly('Shaky. Never repeated.', 'mark-b') });
   assert.equal(lastLine(never), '0 passed, 1 failed, 0 skipped', never.stdout);
+});
+
+test('a file that runs behind others has the lowest share of the processors, and others have theirs', async (t) => {
+  const says = (header: string): string =>
+    `/** ${header} */\nimport { existsSync, readFileSync } from 'node:fs';\nimport { getPriority } from 'node:os';\n` +
+    "const group = '/proc/self/autogroup'; const share = existsSync(group) ? readFileSync(group, 'utf8').trim() : '';\n" +
+    "test('x', (t) => { t.diagnostic(`${getPriority()} ${share}`); });";
+  const { stdout } = await runTests(t, { behind: says('Runs behind.'), beside: says('As any.') });
+  const shareOf = (file: string): string => new RegExp(`${file}\\.test\\.ts .*\\n +(.*)`).exec(stdout)?.[1] ?? '';
+  // A kernel without groups of sessions has nothing to say of theirs.
+  assert.match(shareOf('behind'), /^19 (.* nice 19)?$/, stdout);
+  assert.match(shareOf('beside'), new RegExp(`^${getPriority()} (.* nice 0)?$`), stdout);
 });
 
 test('no test files at all is a failure', async (t) => {

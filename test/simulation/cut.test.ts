@@ -1,6 +1,6 @@
 /**
  * Journals that are cut at an arbitrary record in the middle of everything: the daemon that starts on what is left serves,
- * answers every call, loses nothing again, and lets everything be removed. Never repeated: a seed that fails is a finding.
+ * answers every call, loses nothing again, and lets everything be removed. Runs behind. Never repeated: a seed that fails is a finding.
  * SCRIBE_SIM_SEED and SCRIBE_SIM_CUTS choose others.
  */
 import assert from 'node:assert/strict';

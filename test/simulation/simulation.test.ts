@@ -1,7 +1,7 @@
 /**
  * The simulator's verdict: many histories, from a seed that every change of the sources makes a fresh one, hold every
- * invariant, every boundary was crashed at, every planted bug is found, and a seed replays exactly. Never repeated: a seed
- * that fails is a finding. SCRIBE_SIM_SEED and SCRIBE_SIM_HISTORIES choose others.
+ * invariant, every boundary was crashed at, every planted bug is found, and a seed replays exactly. Runs behind. Never repeated: a
+ * seed that fails is a finding. SCRIBE_SIM_SEED and SCRIBE_SIM_HISTORIES choose others.
  */
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';

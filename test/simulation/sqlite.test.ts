@@ -1,6 +1,6 @@
 /**
  * Some histories on the journal that scribe runs on: its acknowledging, what a kill leaves of its files, snapshots and
- * pruning on the disk, under the same checks as its twin in memory. Planted bugs of its writer have to be found.
+ * pruning on the disk, under the same checks as its twin in memory. Planted bugs of its writer have to be found. Runs behind.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
