@@ -46,11 +46,10 @@ const unwritable = (path: string, words: string): string => `--cursor-file ${pat
 /** The lock has a file of its own, since each save puts another file at the cursor's path. */
 const take = (path: string): (() => void) => {
   try {
-    return takeLock(`${path}.lock`, `--cursor-file ${path}`);
+    return takeLock(`${path}.lock`, `--cursor-file ${path}`, 'Each target needs a cursor of its own.');
   } catch (thrown) {
     const { message } = thrown as Error;
-    if (!(thrown instanceof JournalError)) throw failure(unwritable(path, message), thrown);
-    throw failure(`${message.replace(/ Stop it first\.$/, '')} Each target needs a cursor of its own.`, thrown);
+    throw failure(thrown instanceof JournalError ? message : unwritable(path, message), thrown);
   }
 };
 

@@ -14,6 +14,7 @@ import { showJson, showTable, type Shown } from './replay/show.ts';
 import { isCrashReport, openSource } from './replay/open-source.ts';
 import type { Source } from './replay/source.ts';
 import { MOMENT_FORMS, type Moment, parseMoment, seqAt } from './time-argument.ts';
+import { bare } from '../domain/values/sentence.ts';
 
 const options = {
   root: rootOption,
@@ -112,7 +113,7 @@ const problemOf = ({ differing, decisions, journaled, unreadable }: Tally): stri
   if (differing > 0)
     return `${counted(differing, 'decision')} of ${grouped(decisions)} ${differing === 1 ? 'differs' : 'differ'}`;
   const end = unreadable.find(({ endsAt }) => endsAt !== undefined);
-  if (end !== undefined) return `record ${grouped(end.seq)} cannot be read: ${end.why.replace(/\.$/, '')}`;
+  if (end !== undefined) return `record ${grouped(end.seq)} cannot be read: ${bare(end.why)}`;
   if (unreadable.length > 0) return `${counted(unreadable.length, 'record')} cannot be read`;
   if (decisions !== journaled)
     return `${grouped(journaled)} decisions are journaled, and ${grouped(decisions)} were found`;

@@ -17,7 +17,7 @@ import { isWord, type Report, reports, type Word, WORDS } from './report/reports
 import { type CallRow, countPruned, readCalls, readThings, type Restart, type Things } from './report/rows.ts';
 import { createTable } from './table.ts';
 import { choosesAll, isMeant, refuseAmbiguous, type ThingFilter, thingFilterOf, thingOptions } from './things.ts';
-import { parseRange, rangeOptions, type Seqs, seqsOf } from './time-argument.ts';
+import { nothingFits, parseRange, rangeOptions, type Seqs, seqsOf } from './time-argument.ts';
 
 const CELL_WIDTH_MAX = 80;
 /** Groups that one report holds; what belongs to others is counted and said. */
@@ -204,7 +204,7 @@ const showSummary = async (asked: Asked, collectors: ReadonlyMap<Word, Collector
 
 const showOne = async (word: Word, asked: Asked, collector: Collector, io: Io): Promise<void> => {
   const { groups, left } = firstOfEach(collector.groups(), asked.limit ?? ROWS);
-  if (groups.length === 0) return write(io.stderr, 'scribe: Nothing was recorded that fits.\n');
+  if (groups.length === 0) return;
   await showRows(word, asked, groups, io);
   if (left > 0) await write(io.stderr, `scribe: ${counted(left, 'more row')}: a larger --limit shows them.\n`);
 };
@@ -215,6 +215,9 @@ const showJson = async (asked: Asked, collectors: ReadonlyMap<Word, Collector>, 
     for (const group of groups) await write(io.stdout, jsonOf(word, asked, group));
   }
 };
+
+const isEmpty = (collectors: ReadonlyMap<Word, Collector>): boolean =>
+  [...collectors.values()].every((collector) => collector.groups().length === 0);
 
 /** What is not counted is said, lest it be taken for what never was. */
 const noteMissing = async (prunedRecords: number, collectors: ReadonlyMap<Word, Collector>, io: Io): Promise<void> => {
@@ -271,6 +274,8 @@ export const report = command({
       if (values.json === true) await showJson(asked, collectors, io);
       else if (word !== undefined && only !== undefined && collectors.size === 1) await showOne(word, asked, only, io);
       else await showSummary(asked, collectors, io);
+      if (values.json !== true && isEmpty(collectors))
+        await write(io.stderr, `scribe: ${nothingFits(range, reader.headSeq())}\n`);
       await noteMissing(prunedRecords, collectors, io);
       if (seqs.toSeq < wanted.toSeq) throw failure(noFurtherThan(seqs.toSeq));
       return 0;

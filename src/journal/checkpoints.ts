@@ -114,12 +114,14 @@ export const signCheckpoint = (key: KeyObject, seq: number, hash: Uint8Array, at
 export const isSigned = (key: KeyObject, { seq, hash, atMaxNs, signature }: Checkpoint): boolean =>
   hash.length === HASH_BYTES && verifyBytes(null, checkpointMessage(seq, hash, atMaxNs), key, signature);
 
+const NO_ROOM: readonly unknown[] = ['ENOSPC', 'EDQUOT'];
+
 /** Puts a checkpoint beside the journal. An older one stays when there is no room: it only proves less. */
 const writeBeside = (path: string, text: string): void => {
   try {
     writeWhole(path, text, keyMode);
   } catch (thrown) {
-    if (!(thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOSPC')) throw thrown;
+    if (!(thrown instanceof Error && 'code' in thrown && NO_ROOM.includes(thrown.code))) throw thrown;
     rmSync(`${path}.new`, { force: true });
   }
 };

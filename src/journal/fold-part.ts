@@ -102,7 +102,7 @@ export const createFoldPart = (db: Db, fold: StateFold<unknown>, route: FoldRout
   let part = tried(() => createPart(db, fold, route, names));
   return {
     take: (rows) => {
-      if (part !== null && tried(() => (part?.take(rows), true)) === null) part = null;
+      part = tried(() => (part?.take(rows), part));
     },
     end: () => tried(() => part?.end() ?? null),
   };

@@ -28,8 +28,8 @@ const leavePid = (fd: number): void => {
   }
 };
 
-/** Takes the lock or throws Locked, naming `what` is taken and who holds it. The returned function gives it back. */
-export const takeLock = (path: string, what: string): (() => void) => {
+/** Takes the lock or throws Locked, naming `what` is taken, who holds it, and the remedy. The returned function gives it back. */
+export const takeLock = (path: string, what: string, remedy = 'Stop it first.'): (() => void) => {
   const fd = openSync(path, 'a+', fileMode);
   if (flock(fd, LOCK_EX | LOCK_NB) !== 0) {
     const errno = koffi.errno();
@@ -37,7 +37,7 @@ export const takeLock = (path: string, what: string): (() => void) => {
     if (errno !== koffi.os.errno.EWOULDBLOCK && errno !== koffi.os.errno.EAGAIN) {
       throw new JournalError('Unsafe', `Locking ${path} failed with errno ${errno}.`);
     }
-    throw new JournalError('Locked', `${what} is in use: ${holderOf(path)} holds ${path}. Stop it first.`);
+    throw new JournalError('Locked', `${what} is in use: ${holderOf(path)} holds ${path}. ${remedy}`);
   }
   leavePid(fd);
   return () => closeSync(fd);

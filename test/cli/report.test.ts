@@ -371,6 +371,10 @@ describe('report of a story', () => {
       [nothing.exitStatus, nothing.stdout, nothing.stderr],
       [0, '', 'scribe: Nothing was recorded that fits.\n'],
     );
+    const behind = await said('--since', '9000');
+    assert.match(behind.stdout, /^Commands and sessions in containers: none\n/);
+    assert.match(behind.stderr, /^scribe: Nothing was recorded that fits: the journal ends with record \d+\.\n$/);
+    assert.deepEqual(await said('--json', '--since', '9000'), { ...nothing, stderr: '' });
   });
 
   test('what an NRI plugin asked for is called by its name, and not by nobody', async (t) => {

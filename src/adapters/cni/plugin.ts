@@ -8,6 +8,7 @@ import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { findIn } from '../../platform/linux/find-program.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import { parsePluginError } from './result.ts';
+import { bare } from '../../domain/values/sentence.ts';
 
 const OUTPUT_BYTES_MAX = 64 * 1024;
 /** A plugin takes some 20 ms; one that is killed while it reserves an address may note it for nobody. */
@@ -88,7 +89,7 @@ export const createStartPlugin = ({
 
   const notRun = async (plugin: string, error: unknown): Promise<PluginOutcome> => {
     const path = await findIn(plugin, binDirs);
-    if (path !== null) return failed(`could not be run from ${path}: ${messageOf(error).replace(/\.$/, '')}`);
+    if (path !== null) return failed(`could not be run from ${path}: ${bare(messageOf(error))}`);
     const remedy = 'install it there, or set bin_dirs of [cni]';
     return failed(`is no executable in ${binDirs.join(', ')}: ${remedy}`, null, true);
   };

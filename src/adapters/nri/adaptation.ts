@@ -22,11 +22,12 @@ import { keepLaunched, type Launcher, STEADY_MS, wordsFor } from './launch/launc
 import { startPlugin } from './launch/program.ts';
 import { ownWords } from './messages/reading.ts';
 import type { NriPlugin, NriPluginChange, NriPlugins, NriPluginStatus, TakeNriUpdates } from './plugins.ts';
-import { pluginName } from '../../domain/nri/plugins.ts';
+import { pluginName, pluginOfId } from '../../domain/nri/plugins.ts';
 import type { PluginName } from './plugin-names.ts';
 import { type PluginPolicy, policyOf } from './policy.ts';
 import { notAsked } from './request.ts';
 import { createSession, type Session } from './session.ts';
+import { bare } from '../../domain/values/sentence.ts';
 
 export interface NriPluginsOptions {
   readonly settings: NriSettings;
@@ -94,7 +95,7 @@ const tellUnusable = (
   error: unknown,
   { log, report }: Pick<NriPluginsOptions, 'log' | 'report'>,
 ): void => {
-  const why = ownWords(messageOf(error)).replace(/\.$/, '');
+  const why = bare(ownWords(messageOf(error)));
   const who = `process ${pid ?? 'unknown'}`;
   if (name === null) log.warn(`What connected to NRI (${who}) is no plugin that can be used: ${why}.`);
   else report(`${wordsFor(name)} (${who}) connected, and can not be used: ${why}.`, wordsFor(name));
@@ -116,7 +117,7 @@ const createParted = () => {
     absent: (pluginId: string) => {
       const reason = reasons.get(pluginId);
       const why = reason === undefined ? '' : ` (${reason})`;
-      return notAsked(pluginId.replace(/@.*$/s, ''), 'closed', `it is not connected any more${why}`);
+      return notAsked(pluginOfId(pluginId), 'closed', `it is not connected any more${why}`);
     },
   };
 };

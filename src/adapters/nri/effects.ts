@@ -28,6 +28,7 @@ import type { TokenOf } from './messages/secrets.ts';
 import { adjustmentToWire, containerToWire, ownersToWire, podSandboxToWire, updateToWire } from './messages/to-wire.ts';
 import type { AnswerOf, NriFailure, NriPlugins, RequestOf } from './plugins.ts';
 import type { ValuesOf } from './secret-values.ts';
+import { bare } from '../../domain/values/sentence.ts';
 
 interface Options {
   readonly plugins: Pick<NriPlugins, 'ask' | 'synchronize' | 'dismiss'>;
@@ -59,7 +60,7 @@ export function createNriEffects(options: Options): Pick<PerformEffects, 'CallPl
         return await told;
       } catch (error) {
         // It is asked no more from now on, and has to know, so as to come again.
-        options.plugins.dismiss(id, `it could not be synchronized: ${messageOf(error).replace(/\.$/, '')}`);
+        options.plugins.dismiss(id, `it could not be synchronized: ${bare(messageOf(error))}`);
         throw error;
       } finally {
         synchronizing.delete(id);

@@ -34,6 +34,7 @@ import {
   sendRequest,
 } from './request.ts';
 import { sendAll, synchronizeTimeoutMs } from './synchronize.ts';
+import { bare } from '../../domain/values/sentence.ts';
 
 export interface Session {
   readonly plugin: NriPlugin;
@@ -136,7 +137,7 @@ export const createSession = (
       return { ok: true, update, durationNs: answeredSince('Synchronize', sinceNs) };
     } catch (error) {
       const failure = failed({ what: 'Synchronize', timeoutMs }, error, sinceNs);
-      close(`it could not be synchronized: ${failure.message.replace(/\.$/, '')}`);
+      close(`it could not be synchronized: ${bare(failure.message)}`);
       return failure;
     }
   };

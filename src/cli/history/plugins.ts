@@ -3,7 +3,7 @@ import type { PluginAnswer } from '../../domain/model/nri-plugins.ts';
 import type { FieldOwners } from '../../domain/model/nri.ts';
 import type { CallRequest, DomainRecord, EffectEnded, Sequenced } from '../../domain/model/records.ts';
 import { bareKey, isMarked } from '../../domain/nri/marks.ts';
-import { bareName, pluginName } from '../../domain/nri/plugins.ts';
+import { bareName, pluginName, pluginOfId } from '../../domain/nri/plugins.ts';
 import { counted } from '../format.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { readableEvent } from './entries.ts';
@@ -65,9 +65,6 @@ const answeredIn = (ended: EffectEnded): readonly string[] => {
   const told = ended.kind === 'SynchronizePlugin' ? NAMED.exec(ended.failure?.message ?? '')?.[1] : undefined;
   return told === undefined ? answersOf(ended).map(({ plugin }) => plugin) : [told];
 };
-
-/** "NN-name" of a plugin by the id of one of its connections. */
-export const pluginOfId = (id: string): string => id.replace(/@.*$/s, '');
 
 /** "NN-name" of each. */
 const pluginsIn = (event: Sequenced<DomainRecord>): readonly string[] => {

@@ -9,6 +9,7 @@ import { askedFor, askerOf, capital } from './people.ts';
 import type { EventOf, Records } from './records.ts';
 import { stepLinks, stepsOf } from './steps.ts';
 import type { Style } from '../table.ts';
+import { bare } from '../../domain/values/sentence.ts';
 
 interface Sentence {
   readonly text: string;
@@ -84,7 +85,7 @@ const sentenceOf = (records: Records, event: Sequenced): Sentence | null => {
       return bad('The kernel killed a process of it for lack of memory.');
     case 'container.exited': {
       const { exitStatus, reason, message } = event.body;
-      const said = message === '' ? '' : `: ${message.replace(/\.$/, '')}`;
+      const said = message === '' ? '' : `: ${bare(message)}`;
       return {
         text: `It exited with ${statusWords(exitStatus)} (${reason})${said}.`,
         style: exitStatus === 0 ? 'plain' : 'bad',

@@ -11,6 +11,7 @@ import { askedFor, thingWords } from './people.ts';
 import { fieldsOwnedBy } from './plugins.ts';
 import { type EventOf, lastOf } from './records.ts';
 import { isOpen, slowestOf, type Step, stepName } from './steps.ts';
+import { bare } from '../../domain/values/sentence.ts';
 
 const ago = (nowNs: bigint, atNs: bigint): string => `${duration(nowNs > atNs ? nowNs - atNs : 0n)} ago`;
 
@@ -126,7 +127,7 @@ export const containerHeadline = (about: About, story: ContainerStory): string =
   const exited = lastOf(events, 'container.exited');
   if (failed !== null) return `${subject} ${neverMade(about, story, failed)}`;
   const how = exited === null ? null : endedHow(about, story, exited);
-  if (how !== null) return `${subject} ${how.replace(/\.$/, '')}${removedWords(about, story)}`;
+  if (how !== null) return `${subject} ${bare(how)}${removedWords(about, story)}`;
   if (story.present === null && lastOf(events, 'container.removed') !== null)
     return `${subject} never ran${removedWords(about, story)}`;
   // What is said of one that is given up says what of its shim already.

@@ -1,6 +1,7 @@
 /** Exit codes, signals and reasons of failures in words. Pure. */
 import { constants } from 'node:os';
 import type { Failure, FailureReason } from '../../domain/model/errors.ts';
+import { bare } from '../../domain/values/sentence.ts';
 
 const SIGNALS = new Map<number, string>(Object.entries(constants.signals).map(([name, number]) => [number, name]));
 
@@ -51,7 +52,7 @@ const NO_SPACE = /no space left on device|ENOSPC|disk quota exceeded|EDQUOT/i;
 const FOR_KUBELET = /^RegistryUnavailable: /;
 
 export const failureWords = ({ reason, message }: Failure): string => {
-  const text = message.replace(FOR_KUBELET, '').replace(/\.$/, '');
+  const text = bare(message.replace(FOR_KUBELET, ''));
   const what = reason !== 'DiskFull' && NO_SPACE.test(message) ? WHAT_FAILED.DiskFull : WHAT_FAILED[reason];
   return what === undefined ? text : `${what}: ${text}`;
 };

@@ -12,6 +12,7 @@ import { capital, thingWords } from './people.ts';
 import { podFacts, podHeadline, podStory } from './pod.ts';
 import type { EventOf } from './records.ts';
 import type { Found } from './find.ts';
+import { bare } from '../../domain/values/sentence.ts';
 
 /** Of a pod, what its containers feel. */
 const OF_POD: ReadonlySet<RecordType> = new Set(['shim.lost', 'sandbox.lost', 'sandbox.stopping', 'sandbox.failed']);
@@ -103,7 +104,7 @@ const ofRecord = (about: About, event: Sequenced): Omit<Answer, 'about'> => {
   const sentence = sentenceOfAny(records, event).text;
   const thing = subjectOf(event.stream).kind === 'call' ? '' : ` of ${thingWords(names, event.stream)}`;
   return {
-    headline: `record ${event.seq}, ${event.type}${thing}, ${duration(nowNs - event.atNs)} ago: ${sentence.replace(/\.$/, '')}`,
+    headline: `record ${event.seq}, ${event.type}${thing}, ${duration(nowNs - event.atNs)} ago: ${bare(sentence)}`,
     facts: [],
     chain: causeChain(records, causesOf(about, event)),
   };
@@ -149,7 +150,7 @@ const ofStream = (about: About, stream: string): Omit<Answer, 'about'> => {
 
 const finished = (answer: Answer): Answer => ({
   ...answer,
-  headline: `${capital(answer.headline.replace(/\.$/, ''))}.`,
+  headline: `${capital(bare(answer.headline))}.`,
 });
 
 /** null: nobody knows anything of it. */

@@ -3,10 +3,12 @@ import type { EffectKind } from '../../domain/model/effects.ts';
 import { effectId, type Intent, type Sequenced } from '../../domain/model/records.ts';
 import type { Failure } from '../../domain/model/errors.ts';
 import type { PluginAnswer } from '../../domain/model/nri-plugins.ts';
+import { pluginOfId } from '../../domain/nri/plugins.ts';
 import { duration } from '../format.ts';
-import { answersOf, answersWords, pluginOfId } from '../history/plugins.ts';
+import { answersOf, answersWords } from '../history/plugins.ts';
 import type { Link } from './answer.ts';
 import { isOf } from './records.ts';
+import { bare } from '../../domain/values/sentence.ts';
 
 export interface Step {
   readonly stream: string;
@@ -145,6 +147,6 @@ export const stepLinks = (steps: readonly Step[], nowNs: bigint): Link[] =>
       return [{ seq, atNs, tookNs, text: `${name} failed: ${failure.message}`, style: 'bad' as const }];
     const isWhole = answers.every((answer) => answer.failure === undefined);
     if (intent.kind === 'WaitUntil' || (isWhole && (tookNs ?? 0n) < SHORT_NS)) return [];
-    const said = answers.length === 0 ? '' : `: ${answersWords(answers).replace(/\.$/, '')}`;
+    const said = answers.length === 0 ? '' : `: ${bare(answersWords(answers))}`;
     return [{ seq, atNs, tookNs, text: `${name} was done${said}.`, style: isWhole ? 'faint' : 'doubtful' }];
   });

@@ -25,6 +25,9 @@ export const pluginsOf = ({ nriPlugins = [] }: Present, ids: readonly string[]):
 /** How plugins are called in words, and as owners of fields. */
 export const pluginName = ({ index, name }: Pick<NriPlugin, 'index' | 'name'>): string => `${index}-${name}`;
 
+/** "NN-name" by the id of one of its connections. */
+export const pluginOfId = (id: string): string => id.replace(/@.*$/s, '');
+
 /** Of "NN-name". */
 export const bareName = (plugin: string): string => plugin.slice(plugin.indexOf('-') + 1);
 

@@ -9,6 +9,7 @@ import type { NriPluginInstance, NriPodSandbox } from '../model/nri-views.ts';
 import { refused, type Result, succeeded } from '../model/result.ts';
 import { shown } from '../oci/refuse.ts';
 import { bareName, pluginName } from './plugins.ts';
+import { bare } from '../values/sentence.ts';
 
 export interface RequiredPlugin {
   /** "name" or "NN-name". */
@@ -65,8 +66,6 @@ export function describeMissing(
   const tolerate = toleration ? `, or have the pod tolerate that by the annotation ${toleration}: "true"` : '';
   return `it needs NRI ${plugins} ${each.join(', ')}: start ${them}, or take ${them} from ${places}${tolerate}`;
 }
-
-const bare = (sentence: string): string => sentence.replace(/\.$/, '');
 
 interface Annotation {
   readonly key: string;

@@ -10,6 +10,7 @@ import { messageOf } from '../../../domain/model/errors.ts';
 import { orAfter, within } from '../../../platform/rpc/timeout.ts';
 import type { RunResult, Spawner } from '../../../platform/spawner/types.ts';
 import type { FoundPlugin } from './discover.ts';
+import { bare } from '../../../domain/values/sentence.ts';
 
 export interface PluginProgram {
   readonly socket: Socket;
@@ -77,7 +78,7 @@ export const startPlugin = async (
     },
     signal: killing.signal,
   });
-  const ended = run.then(describeEnd, (error: unknown) => messageOf(error).replace(/\.$/, ''));
+  const ended = run.then(describeEnd, (error: unknown) => bare(messageOf(error)));
   try {
     const failed = run.then(() => new Promise<never>(() => undefined));
     const late = (): Error => new Error(`it could not be started within ${timeoutMs} ms`);
