@@ -21,6 +21,8 @@ export interface Known {
   readonly pod: string;
   readonly call: number;
   readonly middleSeq: number;
+  /** The record that most others have to be folded for: as far behind a snapshot as any is. */
+  readonly farthestSeq: number;
   /** When its middle was written, and how long ago that is, as people type it. */
   readonly middleTime: string;
   readonly middleAgo: string;
@@ -52,7 +54,7 @@ const narrowFilters = ({ containerId, pod, middleTime, middleAgo }: Known): read
 ];
 
 export const readerGoals = (known: Known): readonly ReaderGoal[] => {
-  const { containerId, pod, call, middleSeq } = known;
+  const { containerId, pod, call, middleSeq, farthestSeq } = known;
   const bothWays = (filters: readonly (readonly string[])[], goal: typeof narrow): ReaderGoal[] =>
     filters.flatMap((words) => [goal(...words), goal(...words, '--reverse')]);
   return [
@@ -66,6 +68,7 @@ export const readerGoals = (known: Known): readonly ReaderGoal[] => {
     within(500, 'why', pod),
     within(500, 'why', 'nobody'),
     within(1000, 'at', String(middleSeq), 'get', 'pods'),
+    within(1000, 'at', String(farthestSeq), 'get', 'pods'),
     within(1000, 'sql', 'SELECT namespace, count(*) FROM calls GROUP BY 1'),
     within(4000, 'verify'),
   ];

@@ -1,6 +1,6 @@
 /**
  * A history from its end: a window of records at a time, each read forwards and given backwards, so that no more than a
- * window is held. A call stands where it began, with all that was done on its behalf, as in the history forwards.
+ * window is held. The first are small: who asks for the last twenty waits for no more than these. A call stands where it began, with all that was done on its behalf, as in the history forwards.
  */
 import type { JournalReader } from '../../journal/reader.ts';
 import { seqsOf } from '../time-argument.ts';
@@ -10,7 +10,9 @@ import { learnOf } from './makings.ts';
 import { createScan, type ScanOptions } from './scan.ts';
 import type { Selection } from './selection.ts';
 
-const WINDOW_RECORDS = 4096;
+const WINDOW_RECORDS_MAX = 4096;
+/** How much smaller the first window is; each is twice the one before. */
+const FIRST_IS_SMALLER = 32;
 
 /** Has the selection learn what it has to know of an entry; nothing of what was made elsewhere. */
 const learnerOf = (reader: JournalReader, selection: Selection): ((entry: Entry) => void) => {
@@ -26,13 +28,14 @@ const learnerOf = (reader: JournalReader, selection: Selection): ((entry: Entry)
 
 export async function* pastFromItsEnd(
   { reader, selection, withEvents, range }: Pick<ScanOptions, 'reader' | 'selection' | 'withEvents' | 'range'>,
-  windowRecords = WINDOW_RECORDS,
+  windowRecordsMax = WINDOW_RECORDS_MAX,
 ): AsyncGenerator<Entry> {
   const { fromSeq, toSeq } = seqsOf(reader, range);
   const learn = learnerOf(reader, selection);
   // Of a window nothing is learnt before what it tells of was.
   const learned = { ...selection, learnsFrom: [], learn: () => undefined };
-  for (let last = toSeq; last >= fromSeq; last -= windowRecords) {
+  let windowRecords = Math.ceil(windowRecordsMax / FIRST_IS_SMALLER);
+  for (let last = toSeq; last >= fromSeq; ) {
     const first = Math.max(fromSeq, last - windowRecords + 1);
     const window = { since: { kind: 'record', seq: first }, until: { kind: 'record', seq: last } } as const;
     const rest = { withEvents, withReads: false, live: false, shownSeq: null, askedFromSeq: fromSeq };
@@ -40,5 +43,7 @@ export async function* pastFromItsEnd(
     for (const entry of entries) learn(entry);
     for (const entry of entries.toReversed())
       if (first === fromSeq || !isToldEarlier(reader, fromSeq, first, entry)) yield entry;
+    last = first - 1;
+    windowRecords = Math.min(2 * windowRecords, windowRecordsMax);
   }
 }
