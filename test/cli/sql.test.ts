@@ -88,6 +88,27 @@ describe('sql', () => {
     assert.ok(number('SELECT count(*) FROM image_pulls WHERE code = 0 AND size_bytes > 0') > 0);
   });
 
+  test('views that are joined lead from the rows of one to those of the other, and look at nothing else', () => {
+    const other = new DatabaseSync(path, { readOnly: true });
+    const joins = [
+      'SELECT p.name, c.name FROM containers c JOIN pods p ON p.id = c.pod_id WHERE c.seq > 2000',
+      'SELECT c.name, e.reason FROM exits e JOIN containers c ON c.id = e.container_id WHERE e.seq > 2000',
+      'SELECT c.method, k.name FROM calls c JOIN containers k ON k.id = c.container_id WHERE c.seq > 2000',
+    ];
+    for (const join of joins) {
+      const details = other
+        .prepare(`EXPLAIN QUERY PLAN ${join}`)
+        .all()
+        .map(({ detail }) => String(detail))
+        .filter((detail) => /^SCAN|AUTOMATIC|^SEARCH n USING /.test(detail));
+      // All things may be gone through once, for rows of the one; those of the other are found by their ids.
+      const [last, ...before] = details.toReversed();
+      assert.match(last ?? '', /INDEX names_of_(pods|containers) \(<expr>=\?\)$/, join);
+      assert.ok(before.length <= 1 && !/AUTOMATIC|SCAN/.test(before.join()), `${join}: ${details.join(', ')}`);
+    }
+    other.close();
+  });
+
   test('a journal from before the views is asked all the same', async () => {
     forgetViews(path);
     const { stdout } = await sql('--json', 'SELECT count(*) > 0 AS some FROM pods');
