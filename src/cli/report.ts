@@ -14,7 +14,15 @@ import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOpt
 import { type Collector, createSlowest, createTally, firstOfEach, type Group } from './report/count.ts';
 import { isChosen, placeOf } from './report/place.ts';
 import { isWord, type Report, reports, type Word, WORDS } from './report/reports.ts';
-import { type CallRow, countPruned, readCalls, readThings, type Restart, type Things } from './report/rows.ts';
+import {
+  type CallRow,
+  countPruned,
+  readCalls,
+  readRestarts,
+  readThings,
+  type Restart,
+  type Things,
+} from './report/rows.ts';
 import { createTable } from './table.ts';
 import { choosesAll, isMeant, refuseAmbiguous, type ThingFilter, thingFilterOf, thingOptions } from './things.ts';
 import { nothingFits, parseRange, rangeOptions, type Seqs, seqsOf } from './time-argument.ts';
@@ -125,9 +133,8 @@ const collect = (
   const collectors = new Map(asked.words.map((word) => [word, collectorOf(word, asked.limit)]));
   const ofRestarts = collectors.get('restarts');
   if (ofRestarts !== undefined)
-    for (const restart of things.restarts)
-      if (restart.seq >= seqs.fromSeq && restart.seq <= seqs.toSeq && isMeant(asked.filter, restart.container))
-        addRestart(asked, restart, ofRestarts);
+    for (const restart of readRestarts(queries, things, seqs))
+      if (isMeant(asked.filter, restart.container)) addRestart(asked, restart, ofRestarts);
   if (asked.words.some((word) => reports[word].of === 'calls'))
     for (const call of readCalls(queries, seqs, conditionOf(asked.words), isBeforeDamage, !choosesAll(asked.filter)))
       addCall(asked, call, things, collectors);

@@ -59,12 +59,22 @@ export interface Restart {
   readonly exitStatus: number | null;
 }
 
+interface Making {
+  readonly seq: number;
+  readonly atNs: bigint;
+  readonly attempt: number;
+  /** What those have in common of which each was made in place of the one before. */
+  readonly slot: string;
+  readonly container: ContainerThing;
+}
+
 export interface Things {
   readonly pods: ReadonlyMap<string, PodThing>;
   readonly containers: ReadonlyMap<string, ContainerThing>;
   /** Tags and digests of images, by their ids; empty where nobody asks for an image. */
   readonly imageNames: ReadonlyMap<string, readonly string[]>;
-  readonly restarts: readonly Restart[];
+  /** Of the containers, in order. */
+  readonly makings: readonly Making[];
 }
 
 const numberOf = (cell: Cell | undefined): number | null =>
@@ -82,24 +92,20 @@ const readPods = (queries: Queries): Map<string, PodThing> => {
   return pods;
 };
 
+/** Nothing of how they ended, for which SQLite looks through all that each has lived through. */
 const CONTAINERS = `
-  SELECT seq, at, id, name, attempt, pod_id, labels, image, image_id, reason, exit_status, failure,
+  SELECT seq, at, id, name, attempt, pod_id, labels, image, image_id,
     (SELECT body ->> '$.config.image.image' FROM records WHERE records.seq = containers.seq),
     (SELECT body ->> '$.mountedImages' FROM records WHERE records.seq = containers.seq)
   FROM containers ORDER BY seq`;
 
-/**
- * Every pod and container that the journal still knows. A restart is a container with an attempt above 0 that came to be;
- * its reason is the end of the one that bore its name in the pod before it.
- */
+/** Every pod and container that the journal still knows. */
 export const readThings = (queries: Queries, imageNames: Things['imageNames']): Things => {
   const pods = readPods(queries);
   const containers = new Map<string, ContainerThing>();
-  const restarts: Restart[] = [];
-  const newest = new Map<string, { readonly reason: string | null; readonly exitStatus: number | null }>();
+  const makings: Making[] = [];
   for (const row of queries.ask(CONTAINERS).rows) {
-    const [seq, at, id, name, attempt, podId, labels, image, imageId, reason, exitStatus, failure, given, mounted] =
-      row;
+    const [seq, at, id, name, attempt, podId, labels, image, imageId, given, mounted] = row;
     const container: ContainerThing = {
       kind: 'container',
       id: textOf(id) ?? '',
@@ -117,13 +123,59 @@ export const readThings = (queries: Queries, imageNames: Things['imageNames']): 
       present: true,
     };
     containers.set(container.id, container);
-    if (textOf(failure) !== null) continue;
     const slot = `${textOf(podId)}/${container.name}`;
-    const before = newest.get(slot) ?? { reason: null, exitStatus: null };
-    if ((numberOf(attempt) ?? 0) > 0) restarts.push({ seq: numberOf(seq) ?? 0, atNs: nsOf(at), container, ...before });
-    newest.set(slot, { reason: textOf(reason), exitStatus: numberOf(exitStatus) });
+    makings.push({ seq: numberOf(seq) ?? 0, atNs: nsOf(at), attempt: numberOf(attempt) ?? 0, slot, container });
   }
-  return { pods, containers, imageNames, restarts };
+  return { pods, containers, imageNames, makings };
+};
+
+interface End extends Pick<Restart, 'reason' | 'exitStatus'> {
+  readonly cameToBe: boolean;
+}
+
+/** How the containers with these makings ended. */
+const readEnds = (queries: Queries, seqs: readonly number[]): ReadonlyMap<number, End> => {
+  const question =
+    'SELECT seq, reason, exit_status, failure FROM containers WHERE seq IN (SELECT value FROM json_each(?))';
+  const ends = new Map<number, End>();
+  for (const [seq, reason, exitStatus, failure] of queries.ask(question, [JSON.stringify(seqs)]).rows)
+    ends.set(numberOf(seq) ?? 0, {
+      reason: textOf(reason),
+      exitStatus: numberOf(exitStatus),
+      cameToBe: textOf(failure) === null,
+    });
+  return ends;
+};
+
+const UNKNOWN_END: End = { reason: null, exitStatus: null, cameToBe: true };
+
+/**
+ * A restart is a container with an attempt above 0 that came to be; its reason is the end of the one that bore its name in the
+ * pod before it.
+ */
+export const readRestarts = (
+  queries: Queries,
+  { makings }: Pick<Things, 'makings'>,
+  range: Seqs,
+): readonly Restart[] => {
+  const isRestart = ({ seq, attempt }: Making): boolean => attempt > 0 && seq >= range.fromSeq && seq <= range.toSeq;
+  const slots = new Set(makings.filter(isRestart).map(({ slot }) => slot));
+  const asked = makings.filter(({ slot }) => slots.has(slot));
+  const ends = readEnds(
+    queries,
+    asked.map(({ seq }) => seq),
+  );
+  const restarts: Restart[] = [];
+  const newest = new Map<string, End>();
+  for (const making of asked) {
+    const { seq, atNs, slot, container } = making;
+    const end = ends.get(seq) ?? UNKNOWN_END;
+    if (!end.cameToBe) continue;
+    const { reason, exitStatus } = newest.get(slot) ?? UNKNOWN_END;
+    if (isRestart(making)) restarts.push({ seq, atNs, container, reason, exitStatus });
+    newest.set(slot, end);
+  }
+  return restarts;
 };
 
 /**
