@@ -35,7 +35,8 @@
  *      out; a pod that nobody claimed is looked at again while it has containers that nobody claimed; a shim that did not
  *      answer what a pod or container needs of it is asked whether it is there; who asked for a start that the daemon's end
  *      cut off hears so, and not that the runtime failed; a pod is not torn down while its shim is asked again of which the
- *      answer could not be dealt with; two minutes later a shim is asked how a task does that could not be signalled
+ *      answer could not be dealt with; two minutes later a shim is asked how a task does that could not be signalled;
+ *      a path in an image is passed over where a mount names no image
  */
 import type { NodeState } from './state.ts';
 

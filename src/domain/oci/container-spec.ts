@@ -75,8 +75,9 @@ const hostPathsIn = (mounts: readonly Mount[]): readonly string[] =>
 function subPathsIn(mounts: readonly Mount[], mounted: Questioned['mountedImages'] = []): readonly ImageSubPath[] {
   const chainIdsOf = new Map(mounted.map(({ image, chainIds }) => [image, chainIds]));
   return mounts.flatMap(({ image: spec, imageSubPath: subPath }) => {
-    const image = spec?.image ?? '';
-    return subPath === undefined ? [] : [{ image, chainIds: chainIdsOf.get(image) ?? [], subPath }];
+    if (spec === undefined || subPath === undefined) return [];
+    const { image = '' } = spec;
+    return [{ image, chainIds: chainIdsOf.get(image) ?? [], subPath }];
   });
 }
 

@@ -53,14 +53,16 @@ function checkImageMount({ hostPath, readonly, imageSubPath }: Mount, { image }:
   if (imageSubPath) checkRelativePath('mounts.image_sub_path', imageSubPath);
 }
 
-function checkMount(mount: Mount): void {
+function checkMount(mount: Mount, rules: number): void {
   checkAbsolutePath('mounts.container_path', mount.containerPath);
   const at = shown(mount.containerPath ?? '');
   if (cleanPath(mount.containerPath ?? '') === '/')
     refuseField('mounts.container_path', 'is the root of the container: mount below it');
   if (mount.image === undefined) {
     checkAbsolutePath('mounts.host_path', mount.hostPath);
-    if (mount.imageSubPath) refuseField('mounts.image_sub_path', `at ${at} is set without an image: name one`);
+    // It means nothing without an image; kubelet sets it for each subPath in a pod that mounts an image.
+    if (mount.imageSubPath && rules < 12)
+      refuseField('mounts.image_sub_path', `at ${at} is set without an image: name one`);
   } else checkImageMount(mount, mount.image, at);
   const propagation = mount.propagation ?? MountPropagation.PROPAGATION_PRIVATE;
   if (!Object.values<number>(MountPropagation).includes(propagation)) {
@@ -103,7 +105,7 @@ function checkPaths(field: string, paths: readonly string[] | undefined): void {
 }
 
 /** @throws {FailureError} naming the first field that is not right */
-export function checkContainerConfig(config: ContainerConfig, sandboxConfig: PodSandboxConfig): void {
+export function checkContainerConfig(config: ContainerConfig, sandboxConfig: PodSandboxConfig, rules: number): void {
   checkRequired('metadata.name', config.metadata?.name);
   checkRequired('image.image', config.image?.image);
   checkWords('command', config.command);
@@ -113,7 +115,7 @@ export function checkContainerConfig(config: ContainerConfig, sandboxConfig: Pod
   checkEnvs(config);
   if ((config.mounts ?? []).length > MAX_MOUNTS) refuseField('mounts', `has more than ${MAX_MOUNTS} entries`);
   for (const mount of config.mounts ?? []) {
-    checkMount(mount);
+    checkMount(mount, rules);
     checkMountMappings(mount, sandboxConfig);
   }
   if ((config.devices ?? []).length > MAX_DEVICES) {

@@ -50,7 +50,7 @@ export const validateContainerConfig = (
   rules = DECISION_RULES,
 ): Failure | null =>
   failureIn(() => {
-    checkContainerConfig(config, sandboxConfig);
+    checkContainerConfig(config, sandboxConfig, rules);
     // Before, it was left to the OCI runtime.
     if (rules >= 11) checkSwap(RESOURCES_FIELD, config.linux?.resources ?? {});
   });

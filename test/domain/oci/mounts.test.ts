@@ -195,7 +195,7 @@ describe('mounts of images', () => {
 
   it('are asked about by their paths in the image, and not on the host', () => {
     const mounts = [
-      { containerPath: '/a', hostPath: '/h' },
+      { containerPath: '/a', hostPath: '/h', imageSubPath: 'of a volume' },
       { containerPath: '/b', readonly: true, image },
       { containerPath: '/c', readonly: true, image, imageSubPath: 'link/b' },
     ];

@@ -125,7 +125,6 @@ const containerRefusals: readonly (readonly [ContainerConfig, ...Case])[] = [
   [{ mounts: [{ containerPath: '/x', readonly: true, image: {} }] }, 'mounts.image'],
   [{ mounts: [{ containerPath: '/x', image: { image: 'a' } }] }, 'mounts.readonly'],
   [{ mounts: [{ containerPath: '/x', hostPath: '/h', readonly: true, image: { image: 'a' } }] }, 'mounts.host_path'],
-  [{ mounts: [{ containerPath: '/x', hostPath: '/h', imageSubPath: 'a' }] }, 'mounts.image_sub_path'],
   [
     { mounts: [{ containerPath: '/x', readonly: true, image: { image: 'a' }, imageSubPath: 'a/../../b' }] },
     'mounts.image_sub_path',
@@ -242,6 +241,12 @@ describe('ContainerConfig', () => {
       null,
     );
     assert.equal(container(withContext({ namespaceOptions: { pid: 3, targetId: 'x' } })), null);
+  });
+
+  it('takes the sub path that kubelet gives all volumes of a pod with an image, and did not by older rules', () => {
+    const config = { ...containerConfig, mounts: [{ containerPath: '/x', hostPath: '/h', imageSubPath: 'a' }] };
+    assert.equal(validateContainerConfig(config, podConfig), null);
+    assert.match(validateContainerConfig(config, podConfig, 11)?.message ?? '', /^mounts\.image_sub_path /);
   });
 
   it('has the user namespace of its pod, and so have its mounts', () => {
