@@ -99,7 +99,8 @@ describe('statuses', { timeout: 20_000 }, () => {
     assert.equal(ready.status.runtimeHandler, 'runc');
     assert.deepEqual(
       ready.containersStatuses.map((one) => one.id),
-      [id, idOf('d')],
+      [idOf('d'), id],
+      'the newest first',
     );
     assert.notEqual(ready.timestamp, '0');
     const notReady = await cri.runtime.podSandboxStatus({ podSandboxId: idOf('b') });

@@ -156,12 +156,16 @@ export function containersIn(nodeState: Readonly<NodeState>, podSandboxId: strin
   return found;
 }
 
-/** Statuses of those that CRI shows, as events and PodSandboxStatus carry them. */
+/**
+ * Statuses of those that CRI shows, as events and PodSandboxStatus carry them: the newest first. Where kubelet has
+ * evented PLEG, it takes the first of a name in PodSandboxStatus for the container that counts; behind an older one, which has
+ * ended, it would never see what it has started in its place.
+ */
 export function containerStatuses(
   nodeState: Readonly<NodeState>,
   containers: readonly Container[],
 ): wire.ContainerStatus[] {
-  return containers.flatMap((container) => {
+  return containers.toReversed().flatMap((container) => {
     const state = containerState(container);
     return state === null ? [] : [containerStatus(nodeState, container, state)];
   });
