@@ -12,25 +12,39 @@ import { type EventOf, isOf, lastOf } from './records.ts';
 import type { Step } from './steps.ts';
 
 type Exited = EventOf<'container.exited'>;
+type Stopping = EventOf<'container.stopping'>;
 
-/** Failing commands in a row that make a stop look like what a probe asked for. */
-const PROBES_LOOKED_AT = 10;
+/** Calls before a stop that are looked through for what failed. */
+const COMMANDS_LOOKED_AT = 100;
 
 export const endedHow = (about: About, story: ContainerStory, exited: Exited): string => {
   const { reason, message } = exited.body;
   const reboot = rebootOf(about, story, exited);
-  if (reason === 'OOMKilled') return outOfMemory(story, exited);
+  const stopping = lastOf(story.events, 'container.stopping');
+  const stop = stopping !== null && stopping.seq < exited.seq ? stopping : null;
+  if (reason === 'OOMKilled') return outOfMemory(about, story, stop, exited);
   if (reason === 'StartError') return `could not be started: ${message}`;
   if (reboot) return 'ended when the node was rebooted';
   const lost = lastOf(story.events, 'container.lost');
   if (lost !== null || reason === 'Unknown') return lostWords(about, story, lost?.body.message ?? message);
-  const stopping = lastOf(story.events, 'container.stopping');
-  if (stopping !== null && stopping.seq < exited.seq) return stoppedWords(about, story, stopping, exited);
-  return byItself(exited);
+  return stop === null ? byItself(exited) : stoppedWords(about, story, stop, exited);
 };
 
-const outOfMemory = (story: ContainerStory, { body }: Exited): string =>
-  `was killed by the kernel, out of memory: ${memoryWords(story)} (${statusWords(body.exitStatus)})`;
+/** Signals that scribe sent from that stop on. */
+const signalsSince = (steps: readonly Step[], stopping: Stopping): number[] =>
+  steps.flatMap(({ intent, requestedSeq }) =>
+    intent.kind === 'KillTask' && requestedSeq >= stopping.seq ? [intent.signal] : [],
+  );
+
+/** What the kernel kills may be one process of several: the container itself then goes on, and ends in another way. */
+const outOfMemory = (about: About, story: ContainerStory, stop: Stopping | null, exited: Exited): string => {
+  const { exitStatus } = exited.body;
+  const isKilled = signalOfStatus(exitStatus) === SIGKILL;
+  if (isKilled && (stop === null || !signalsSince(story.steps, stop).includes(SIGKILL)))
+    return `was killed by the kernel, out of memory: ${memoryWords(story)} (${statusWords(exitStatus)})`;
+  const how = stop === null ? byItself(exited) : stoppedWords(about, story, stop, exited);
+  return `${how}; the kernel had killed a process of it, out of memory: ${memoryWords(story)}`;
+};
 
 /** A start of the daemon that found the kernel to be another boot, and this among what is dead. */
 const rebootOf = ({ records }: About, { id, events }: ContainerStory, exited: Exited): boolean => {
@@ -52,40 +66,72 @@ const lostWords = ({ records, state }: About, { requested }: ContainerStory, mes
   return `was lost: ${what}, so nobody knows its exit code`;
 };
 
-/** Calls of the same command in it that failed one after the other, right before it was stopped, newest first. */
-export const failedProbeCalls = ({ records }: About, { events }: ContainerStory): number[] => {
-  const stopping = lastOf(events, 'container.stopping');
-  if (stopping === null) return [];
-  const before = events.filter(({ seq, call }) => seq < stopping.seq && call !== null).toReversed();
-  const recent = [...new Set(before.flatMap(({ call }) => call ?? []))].slice(0, PROBES_LOOKED_AT);
-  const failed: number[] = [];
-  let command: string | null = null;
-  for (const seq of recent.toSorted((a, b) => b - a)) {
-    const call = records.at(seq);
-    if (!isOf(call, 'call.received') || call.body.request.method !== 'ExecSync') continue;
-    const asked = JSON.stringify(call.body.request.cmd);
-    if (command !== null && asked !== command) continue;
-    const end = records.endOf(seq)?.body;
-    if (end === undefined || (end.code === 0 && (end.response?.exitCode ?? 0) === 0)) break;
-    command = asked;
-    failed.push(seq);
-  }
-  return failed;
+interface Command {
+  readonly seq: number;
+  readonly text: string;
+  /** null: who asked for it was not told, or not how it ended. */
+  readonly failed: boolean | null;
+  /** It may run as long as it likes: kubelet gives its probes a time and its hooks none. */
+  readonly isHook: boolean;
+}
+
+/** Without an exit code kubelet takes a command for neither failed nor succeeded, unless its time was up. */
+const hasFailed = ({ code, response, failure }: EventOf<'call.completed'>['body']): boolean | null => {
+  if (code === 0) return (response?.exitCode ?? 0) !== 0;
+  return failure?.reason === 'TimedOut' ? true : null;
 };
 
-const probeWords = (about: About, story: ContainerStory): string | null => {
-  const calls = failedProbeCalls(about, story);
-  const [call] = calls.map(about.records.at);
-  if (!isOf(call, 'call.received') || call.body.request.method !== 'ExecSync') return null;
-  const times = calls.length === 1 ? '' : ` ${calls.length} times in a row`;
-  return `after its probe "${commandText(call.body.request.cmd)}" failed${times}`;
+/**
+ * What the program that had it stopped had run in it by then, newest first. What the stop itself has ended had not failed
+ * before; what others ran in it is none of a stop's reasons.
+ */
+const commandsBefore = ({ records }: About, { events }: ContainerStory, stopping: Stopping): Command[] => {
+  const program = records.callOf(stopping)?.body.caller?.executable;
+  const calls = events.flatMap(({ seq, call }) => (seq < stopping.seq && call !== null ? [call] : []));
+  const newest = [...new Set(calls)].toSorted((a, b) => b - a).slice(0, COMMANDS_LOOKED_AT);
+  return newest.flatMap((seq) => {
+    const call = records.at(seq);
+    const end = records.endOf(seq);
+    if (!isOf(call, 'call.received') || call.body.request.method !== 'ExecSync') return [];
+    if (end === null || end.seq > stopping.seq || call.body.caller?.executable !== program) return [];
+    const { cmd, timeoutSeconds } = call.body.request;
+    return [{ seq, text: commandText(cmd), failed: hasFailed(end.body), isHook: timeoutSeconds === '0' }];
+  });
+};
+
+/** The newest that failed and has not succeeded since, and how often it did so in a row; newest first. */
+const failedInARow = (commands: readonly Command[]): Command[] => {
+  const known = commands.filter(({ failed }) => failed !== null);
+  const last = known.find(({ failed, text }, index) => failed && known.findIndex((one) => one.text === text) === index);
+  const same = known.filter(({ text }) => text === last?.text);
+  const succeeded = same.findIndex(({ failed }) => !failed);
+  return succeeded === -1 ? same : same.slice(0, succeeded);
+};
+
+/** What failed in it right before it was stopped, newest first: a probe, or else a hook. */
+const failedBefore = (about: About, story: ContainerStory): Command[] => {
+  const stopping = lastOf(story.events, 'container.stopping');
+  if (stopping === null) return [];
+  const commands = commandsBefore(about, story, stopping);
+  const probes = failedInARow(commands.filter(({ isHook }) => !isHook));
+  return probes.length > 0 ? probes : failedInARow(commands.filter(({ isHook }) => isHook));
+};
+
+/** Calls of what failed in it right before it was stopped, newest first. */
+export const failedCommandCalls = (about: About, story: ContainerStory): number[] =>
+  failedBefore(about, story).map(({ seq }) => seq);
+
+const failedWords = (about: About, story: ContainerStory): string => {
+  const commands = failedBefore(about, story);
+  const [last] = commands;
+  if (last === undefined) return '';
+  const times = commands.length === 1 ? '' : ` ${commands.length} times in a row`;
+  return ` after its ${last.isHook ? 'hook' : 'probe'} "${last.text}" failed${times}`;
 };
 
 /** SIGTERM was enough, or SIGKILL had to follow. */
-const killWords = (steps: readonly Step[], stopping: EventOf<'container.stopping'>, exited: Exited): string => {
-  const signals = steps.flatMap(({ intent, requestedSeq }) =>
-    intent.kind === 'KillTask' && requestedSeq >= stopping.seq ? [intent.signal] : [],
-  );
+const killWords = (steps: readonly Step[], stopping: Stopping, exited: Exited): string => {
+  const signals = signalsSince(steps, stopping);
   const tookNs = BigInt(exited.body.exitedAtNs) - stopping.atNs;
   const took = tookNs > 0n ? ` after ${duration(tookNs)}` : '';
   const first = signals[0] ?? stopping.body.signal;
@@ -95,12 +141,7 @@ const killWords = (steps: readonly Step[], stopping: EventOf<'container.stopping
   return `${signalName(first)} ended it${took}: ${status}`;
 };
 
-const stoppedWords = (
-  about: About,
-  story: ContainerStory,
-  stopping: EventOf<'container.stopping'>,
-  exited: Exited,
-): string => {
+const stoppedWords = (about: About, story: ContainerStory, stopping: Stopping, exited: Exited): string => {
   const asked = askedFor(about.records, stopping);
   const how = killWords(story.steps, stopping, exited);
   if (asked === null) return `was stopped by scribe; ${how}`;
@@ -108,9 +149,7 @@ const stoppedWords = (
   const withPod = asked.rpc === 'StopPodSandbox' || asked.rpc === 'RemovePodSandbox' ? ' with its pod' : '';
   const evicted =
     request.method === 'StopContainer' && request.evicted !== undefined ? ` (${request.evicted.reason})` : '';
-  const probes = probeWords(about, story);
-  const after = probes === null ? '' : ` ${probes}`;
-  return `was stopped${withPod} by ${asked.by}${evicted}${after}; ${how}`;
+  return `was stopped${withPod} by ${asked.by}${evicted}${failedWords(about, story)}; ${how}`;
 };
 
 const byItself = ({ body: { exitStatus } }: Exited): string => {

@@ -6,7 +6,7 @@ import { callFacts, callHeadline, callStory } from './call.ts';
 import { causeChain, chainOf, sentenceOfAny } from './chain.ts';
 import { containerFacts, containerHeadline } from './container.ts';
 import { type About, containerStory } from './story.ts';
-import { failedProbeCalls } from './container-end.ts';
+import { failedCommandCalls } from './container-end.ts';
 import { imageFacts, imageHeadline, imageStory } from './image.ts';
 import { capital, thingWords } from './people.ts';
 import { podFacts, podHeadline, podStory } from './pod.ts';
@@ -56,7 +56,7 @@ const ofContainer = (about: About, id: string): Omit<Answer, 'about'> => {
     ...withoutExecs(about, story.events),
     ...felt,
     ...daemonRecords(about, story.events),
-    ...callsWithEnds(about, failedProbeCalls(about, story)),
+    ...callsWithEnds(about, failedCommandCalls(about, story)),
   ];
   return {
     headline: containerHeadline(about, story),

@@ -1,0 +1,114 @@
+/** `scribe why` of containers that ended: what led to a stop, what only came before it, and what the kernel did. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Caller } from '../../src/domain/model/records.ts';
+import { cleanupAfterAll } from '../support/cleanup.ts';
+import { exitOf, runContainer } from '../engine/rig.ts';
+import { kubelet, type Node, recordsOf, rootWith, scribe, startNode } from './support.ts';
+
+const crictl: Caller = { ...kubelet, pid: 900, executable: '/usr/bin/crictl' };
+const succeeded = { exitStatus: 0, timedOut: false, stdoutBytes: 0, stderrBytes: 0 };
+const failed = { ...succeeded, exitStatus: 1 };
+
+interface Running {
+  readonly node: Node;
+  readonly containerId: string;
+  /** As kubelet has commands run: probes within a time, hooks without. */
+  readonly probe: (command: string, caller?: Caller) => Promise<unknown>;
+  readonly hook: (command: string) => Promise<unknown>;
+  readonly stop: () => Promise<unknown>;
+  readonly exits: (exitStatus: number, oomKills?: number) => Promise<void>;
+}
+
+describe('why of a container that ended', () => {
+  const owner = cleanupAfterAll();
+
+  /** Commands whose first word is "good" succeed, "slow" ones end when the test says so, and others fail. */
+  const running = async (endOfSlow: Promise<typeof failed> = Promise.resolve(failed)): Promise<Running> => {
+    const node = await startNode({
+      perform: {
+        RunExec: async ({ args: [word] }) => (word === 'good' ? succeeded : word === 'slow' ? endOfSlow : failed),
+      },
+    });
+    const { podSandboxId, containerId } = await runContainer(node);
+    const run = async (command: string, timeoutSeconds: string, caller = kubelet): Promise<unknown> => {
+      await node.advance(1000);
+      return node.ask({ method: 'ExecSync', containerId, cmd: command.split(' '), timeoutSeconds }, caller);
+    };
+    return {
+      node,
+      containerId,
+      probe: (command, caller) => run(command, '1', caller),
+      hook: (command) => run(command, '0'),
+      stop: () => node.ask({ method: 'StopContainer', containerId, timeoutSeconds: '30' }),
+      exits: async (exitStatus, oomKills = 0) => {
+        const { exit, ...told } = exitOf(podSandboxId, containerId, exitStatus);
+        const exitedAtNs = String(node.contents.rows.at(-1)?.record?.atNs ?? 0n);
+        await node.engine.observe({ ...told, exit: { ...exit, exitedAtNs, oomKills } });
+        await node.advance(10);
+      },
+    };
+  };
+
+  const firstLine = async ({ node, containerId }: Running): Promise<string> => {
+    const { dir } = await rootWith(owner, recordsOf(node));
+    const { stdout, stderr } = await scribe(['why', containerId, '--root', dir]);
+    return stdout.split('\n')[0] || stderr;
+  };
+
+  test('a hook that failed is none of its probes', async () => {
+    const one = await running();
+    await one.hook('bad hook');
+    void one.stop();
+    await one.node.settle();
+    await one.exits(143);
+    assert.match(
+      await firstLine(one),
+      / was stopped by kubelet \(.*\) after its hook "bad hook" failed; SIGTERM ended /,
+    );
+  });
+
+  test('a probe that failed counts behind a hook that ran before the stop, and behind another that succeeds', async () => {
+    const one = await running();
+    for (let time = 0; time < 12; time += 1) {
+      await one.probe('good readiness');
+      await one.probe('bad liveness');
+    }
+    await one.probe('good readiness');
+    await one.hook('bad hook');
+    void one.stop();
+    await one.node.settle();
+    await one.exits(143);
+    assert.match(await firstLine(one), / after its probe "bad liveness" failed 12 times in a row; SIGTERM /);
+  });
+
+  test('what ended with the container, and what others ran in it, had not failed before', async () => {
+    let end: (how: typeof failed) => void = () => undefined;
+    const slow = new Promise<typeof failed>((resolve) => (end = resolve));
+    const one = await running(slow);
+    await one.probe('bad look', crictl);
+    const hook = one.hook('slow hook');
+    await one.node.advance(2000);
+    void one.stop();
+    await one.node.settle();
+    end({ ...failed, exitStatus: 137 });
+    await hook;
+    await one.exits(143);
+    assert.match(await firstLine(one), / was stopped by kubelet \(pid 812, uid 0\); SIGTERM ended it/);
+  });
+
+  test('the kernel killed a process of it, and it went on: how it ended, and that', async () => {
+    const itself = await running();
+    await itself.node.engine.observe({ kind: 'TaskOomed', containerId: itself.containerId });
+    await itself.exits(11, 1);
+    const kernel = '; the kernel had killed a process of it, out of memory: it has no limit of its own\\.$';
+    assert.match(await firstLine(itself), new RegExp(` failed by itself: exit code 11${kernel}`));
+
+    const stopped = await running();
+    await stopped.node.engine.observe({ kind: 'TaskOomed', containerId: stopped.containerId });
+    void stopped.stop();
+    await stopped.node.settle();
+    await stopped.exits(143, 1);
+    assert.match(await firstLine(stopped), new RegExp(` was stopped by kubelet .*: exit code 143, SIGTERM${kernel}`));
+  });
+});
