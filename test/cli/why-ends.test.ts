@@ -12,6 +12,7 @@ const failed = { ...succeeded, exitStatus: 1 };
 
 interface Running {
   readonly node: Node;
+  readonly podSandboxId: string;
   readonly containerId: string;
   /** As kubelet has commands run: probes within a time, hooks without. */
   readonly probe: (command: string, caller?: Caller) => Promise<unknown>;
@@ -37,6 +38,7 @@ describe('why of a container that ended', () => {
     };
     return {
       node,
+      podSandboxId,
       containerId,
       probe: (command, caller) => run(command, '1', caller),
       hook: (command) => run(command, '0'),
@@ -82,6 +84,15 @@ describe('why of a container that ended', () => {
     assert.match(await firstLine(one), / after its probe "bad liveness" failed 12 times in a row; SIGTERM /);
   });
 
+  test('a probe that failed more often than is looked at: that, and no number that is none', async () => {
+    const one = await running();
+    for (let time = 0; time < 110; time += 1) await one.probe('bad liveness');
+    void one.stop();
+    await one.node.settle();
+    await one.exits(143);
+    assert.match(await firstLine(one), / after its probe "bad liveness" failed at least 100 times in a row; SIGTERM /);
+  });
+
   test('what ended with the container, and what others ran in it, had not failed before', async () => {
     let end: (how: typeof failed) => void = () => undefined;
     const slow = new Promise<typeof failed>((resolve) => (end = resolve));
@@ -95,6 +106,31 @@ describe('why of a container that ended', () => {
     await hook;
     await one.exits(143);
     assert.match(await firstLine(one), / was stopped by kubelet \(pid 812, uid 0\); SIGTERM ended it/);
+  });
+
+  test('its pod was stopped after it, while a probe kept failing', async () => {
+    const one = await running();
+    for (let time = 0; time < 3; time += 1) await one.probe('bad readiness');
+    void one.stop();
+    await one.node.advance(500);
+    await one.exits(143);
+    void one.node.ask({ method: 'StopPodSandbox', podSandboxId: one.podSandboxId });
+    await one.node.settle();
+    assert.match(
+      await firstLine(one),
+      / was stopped by kubelet \(pid 812, uid 0\), and then its pod, after its probe "bad readiness" failed 3 times in a row; SIGTERM ended it/,
+    );
+  });
+
+  test('a signal of others ended it while it was being stopped', async () => {
+    const one = await running();
+    void one.stop();
+    await one.node.advance(500);
+    await one.exits(137);
+    assert.match(
+      await firstLine(one),
+      /; it had SIGTERM, and SIGKILL, which scribe did not send, ended it after 500 ms: exit code 137, SIGKILL\.$/,
+    );
   });
 
   test('the kernel killed a process of it, and it went on: how it ended, and that', async () => {

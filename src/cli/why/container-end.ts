@@ -8,14 +8,16 @@ import { commandText, duration } from '../format.ts';
 import { type About, type ContainerStory, memoryWords } from './story.ts';
 import { signalName, signalOfStatus, statusWords } from './exit-words.ts';
 import { askedFor, causeOf, isReboot } from './people.ts';
-import { type EventOf, isOf, lastOf } from './records.ts';
+import { type EventOf, firstOf, isOf, lastOf } from './records.ts';
 import type { Step } from './steps.ts';
 
 type Exited = EventOf<'container.exited'>;
 type Stopping = EventOf<'container.stopping'>;
 
-/** Calls before a stop that are looked through for what failed. */
-const COMMANDS_LOOKED_AT = 100;
+/** The newest before a stop, which are looked through for what failed. */
+const CALLS_LOOKED_AT = 100;
+/** Behind the grace of its containers the stop of a pod takes so long to follow. */
+const POD_FOLLOWS_NS = 5_000_000_000n;
 
 export const endedHow = (about: About, story: ContainerStory, exited: Exited): string => {
   const { reason, message } = exited.body;
@@ -81,15 +83,19 @@ const hasFailed = ({ code, response, failure }: EventOf<'call.completed'>['body'
   return failure?.reason === 'TimedOut' ? true : null;
 };
 
-/**
- * What the program that had it stopped had run in it by then, newest first. What the stop itself has ended had not failed
- * before; what others ran in it is none of a stop's reasons.
- */
-const commandsBefore = ({ records }: About, { events }: ContainerStory, stopping: Stopping): Command[] => {
-  const program = records.callOf(stopping)?.body.caller?.executable;
+/** Calls on whose behalf something was done in it before it was to be stopped, newest first. */
+const callsBefore = ({ events }: ContainerStory, stopping: Stopping): number[] => {
   const calls = events.flatMap(({ seq, call }) => (seq < stopping.seq && call !== null ? [call] : []));
-  const newest = [...new Set(calls)].toSorted((a, b) => b - a).slice(0, COMMANDS_LOOKED_AT);
-  return newest.flatMap((seq) => {
+  return [...new Set(calls)].toSorted((a, b) => b - a);
+};
+
+/**
+ * What the program that had it stopped had run in it by then. What the stop itself has ended had not failed before; what
+ * others ran in it is none of a stop's reasons.
+ */
+const commandsIn = ({ records }: About, stopping: Stopping, calls: readonly number[]): Command[] => {
+  const program = records.callOf(stopping)?.body.caller?.executable;
+  return calls.flatMap((seq) => {
     const call = records.at(seq);
     const end = records.endOf(seq);
     if (!isOf(call, 'call.received') || call.body.request.method !== 'ExecSync') return [];
@@ -99,33 +105,42 @@ const commandsBefore = ({ records }: About, { events }: ContainerStory, stopping
   });
 };
 
-/** The newest that failed and has not succeeded since, and how often it did so in a row; newest first. */
-const failedInARow = (commands: readonly Command[]): Command[] => {
+interface FailedInARow {
+  /** Newest first. */
+  readonly commands: readonly Command[];
+  /** It is known that it did not fail before. */
+  readonly isWhole: boolean;
+}
+
+/** The newest that failed and has not succeeded since, each time that it did so. */
+const failedInARow = (commands: readonly Command[]): FailedInARow => {
   const known = commands.filter(({ failed }) => failed !== null);
   const last = known.find(({ failed, text }, index) => failed && known.findIndex((one) => one.text === text) === index);
   const same = known.filter(({ text }) => text === last?.text);
   const succeeded = same.findIndex(({ failed }) => !failed);
-  return succeeded === -1 ? same : same.slice(0, succeeded);
+  return { commands: succeeded === -1 ? same : same.slice(0, succeeded), isWhole: succeeded !== -1 };
 };
 
-/** What failed in it right before it was stopped, newest first: a probe, or else a hook. */
-const failedBefore = (about: About, story: ContainerStory): Command[] => {
+/** What failed in it right before it was stopped: a probe, or else a hook. */
+const failedBefore = (about: About, story: ContainerStory): FailedInARow => {
   const stopping = lastOf(story.events, 'container.stopping');
-  if (stopping === null) return [];
-  const commands = commandsBefore(about, story, stopping);
+  if (stopping === null) return { commands: [], isWhole: true };
+  const calls = callsBefore(story, stopping);
+  const commands = commandsIn(about, stopping, calls.slice(0, CALLS_LOOKED_AT));
   const probes = failedInARow(commands.filter(({ isHook }) => !isHook));
-  return probes.length > 0 ? probes : failedInARow(commands.filter(({ isHook }) => isHook));
+  const failed = probes.commands.length > 0 ? probes : failedInARow(commands.filter(({ isHook }) => isHook));
+  return { ...failed, isWhole: failed.isWhole || calls.length <= CALLS_LOOKED_AT };
 };
 
 /** Calls of what failed in it right before it was stopped, newest first. */
 export const failedCommandCalls = (about: About, story: ContainerStory): number[] =>
-  failedBefore(about, story).map(({ seq }) => seq);
+  failedBefore(about, story).commands.map(({ seq }) => seq);
 
 const failedWords = (about: About, story: ContainerStory): string => {
-  const commands = failedBefore(about, story);
+  const { commands, isWhole } = failedBefore(about, story);
   const [last] = commands;
   if (last === undefined) return '';
-  const times = commands.length === 1 ? '' : ` ${commands.length} times in a row`;
+  const times = commands.length === 1 ? '' : ` ${isWhole ? '' : 'at least '}${commands.length} times in a row`;
   return ` after its ${last.isHook ? 'hook' : 'probe'} "${last.text}" failed${times}`;
 };
 
@@ -138,7 +153,20 @@ const killWords = (steps: readonly Step[], stopping: Stopping, exited: Exited): 
   const status = statusWords(exited.body.exitStatus);
   if (first !== SIGKILL && signals.includes(SIGKILL))
     return `it did not heed ${signalName(first)}, and SIGKILL ended it${took}: ${status}`;
+  const other = signalOfStatus(exited.body.exitStatus);
+  if (other !== null && other !== first)
+    return `it had ${signalName(first)}, and ${signalName(other)}, which scribe did not send, ended it${took}: ${status}`;
   return `${signalName(first)} ended it${took}: ${status}`;
+};
+
+/**
+ * kubelet stops a pod by stopping its containers first, all within one grace, and then the pod. A probe that kept failing until
+ * then, as one of readiness may, has nothing to do with it.
+ */
+const thenPodWords = ({ records }: About, { requested }: ContainerStory, { atNs, body }: Stopping): string => {
+  const stopped = firstOf(records.ofStream(sandboxStream(requested?.body.podSandboxId ?? '')), 'sandbox.stopping');
+  if (stopped === null || stopped.atNs < atNs || body.killAtNs === null) return '';
+  return stopped.atNs <= BigInt(body.killAtNs) + POD_FOLLOWS_NS ? ', and then its pod,' : '';
 };
 
 const stoppedWords = (about: About, story: ContainerStory, stopping: Stopping, exited: Exited): string => {
@@ -149,7 +177,9 @@ const stoppedWords = (about: About, story: ContainerStory, stopping: Stopping, e
   const withPod = asked.rpc === 'StopPodSandbox' || asked.rpc === 'RemovePodSandbox' ? ' with its pod' : '';
   const evicted =
     request.method === 'StopContainer' && request.evicted !== undefined ? ` (${request.evicted.reason})` : '';
-  return `was stopped${withPod} by ${asked.by}${evicted}${failedWords(about, story)}; ${how}`;
+  const thenPod = withPod === '' ? thenPodWords(about, story, stopping) : '';
+  const stopped = `was stopped${withPod} by ${asked.by}${evicted}${thenPod}${failedWords(about, story)}`;
+  return `${stopped.replace(/,$/, '')}; ${how}`;
 };
 
 const byItself = ({ body: { exitStatus } }: Exited): string => {
