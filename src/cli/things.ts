@@ -55,7 +55,8 @@ export const thingOptions = {
   },
   container: {
     value: 'CONTAINER',
-    about: 'Only what is about this container: its id or the beginning of it, or its name. With --pod, of that pod.',
+    about:
+      'Only what is about this container: its id or the beginning of it, its name (with --pod, of that pod), POD/NAME, or NAMESPACE/POD/NAME.',
   },
   image: {
     value: 'IMAGE',
@@ -106,6 +107,14 @@ export const choosesPods = (filter: Pick<ThingFilter, 'pod' | 'container' | 'nam
   return [pod, container, namespace].some((word) => word !== null) || labels.length > 0;
 };
 
+/** A container may be named together with its pod. */
+const containerAndPod = (container: string | null, pod: string | null): Pick<ThingFilter, 'container' | 'pod'> => {
+  const slash = container?.lastIndexOf('/') ?? -1;
+  if (container === null || slash === -1) return { container, pod };
+  if (pod !== null) throw misuse(`--container ${container} names a pod, and so does --pod: give one of them.`);
+  return { container: container.slice(slash + 1), pod: container.slice(0, slash) };
+};
+
 /** Throws for a label that is none, and for choices that contradict each other. */
 export const thingFilterOf = (values: Values<typeof thingOptions>): ThingFilter => {
   const { pod = null, container = null, image = null, namespace = null, label = [], present, gone } = values;
@@ -114,7 +123,7 @@ export const thingFilterOf = (values: Values<typeof thingOptions>): ThingFilter 
     throw misuse('--image goes with none of --pod, --container, --namespace, --label: an image belongs to no pod.');
   if (present === true && gone === true) throw misuse('--present and --gone: give one of them.');
   const presence = present === true ? 'present' : gone === true ? 'gone' : null;
-  return { pod, container, image, namespace, labels, presence };
+  return { ...containerAndPod(container, pod), image, namespace, labels, presence };
 };
 
 /** Nothing is chosen, so everything is. */

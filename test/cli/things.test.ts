@@ -82,6 +82,9 @@ describe('options choose', () => {
     [{ container: 'nginx' }, ['nginx', 'orphan']],
     [{ container: 'nginx', pod: 'default/web' }, ['nginx']],
     [{ container: 'nginx', pod: 'test/web' }, []],
+    [{ container: 'default/web/nginx' }, ['nginx']],
+    [{ container: 'web/mounting' }, ['mounting']],
+    [{ container: 'test/web/nginx' }, []],
     [{ namespace: 'test' }, ['testWeb', 'mounting']],
     [{ namespace: 'default' }, ['web', 'nginx']],
     [{ label: ['app=web'] }, ['web', 'testWeb', 'nginx', 'mounting']],
@@ -105,6 +108,10 @@ describe('options choose', () => {
     assert.throws(() => thingFilterOf({ image: 'busybox', pod: 'web' }), /--image goes with none of --pod/);
     assert.throws(() => thingFilterOf({ image: 'busybox', label: ['app'] }), /--image goes with none of --pod/);
     assert.throws(() => thingFilterOf({ present: true, gone: true }), /give one of them/);
+    assert.throws(
+      () => thingFilterOf({ container: 'web/nginx', pod: 'web' }),
+      /web\/nginx names a pod, and so does --pod/,
+    );
     for (const label of ['=x', '!a=b', '!', ''])
       assert.throws(() => thingFilterOf({ label: [label] }), /that is no label/, label);
   });
