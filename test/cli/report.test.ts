@@ -266,23 +266,24 @@ describe('report of a story', () => {
     assert.equal(counts(jsonLines<Row>(ofPod.stdout)), 4);
   });
 
-  test('a restart has the end of the container before it as its reason', async (t) => {
+  test('a restart has the end of the container before it as its reason, in another sandbox of the pod too', async (t) => {
     const node = await startNode();
-    const metadata = { name: 'web', namespace: 'default', uid: 'u' };
-    const pod = idOf(await node.ask({ method: 'RunPodSandbox', config: { metadata }, runtimeHandler: '' }));
+    const sandbox = async (attempt: number): Promise<string> => {
+      const metadata = { name: 'web', namespace: 'default', uid: 'u', attempt };
+      return idOf(await node.ask({ method: 'RunPodSandbox', config: { metadata }, runtimeHandler: '' }));
+    };
     await node.ask({ method: 'PullImage', image, credentials: null });
-    const run = async (attempt: number, exitStatus: number): Promise<void> => {
+    const run = async (pod: string, attempt: number, exitStatus: number): Promise<void> => {
       const config = { metadata: { name: 'app', attempt }, image: { image } };
       const id = idOf(await node.ask({ method: 'CreateContainer', podSandboxId: pod, config }));
       await node.ask({ method: 'StartContainer', containerId: id });
       await node.engine.observe(exitOf(pod, id, exitStatus));
       await node.advance(1000);
     };
-    await run(0, 1);
-    await run(1, 1);
-    await run(2, 0);
+    const first = await sandbox(0);
+    for (const [attempt, exitStatus] of [1, 1, 0].entries()) await run(first, attempt, exitStatus);
     const beforeLast = recordsOf(node).length;
-    await run(3, 137);
+    await run(await sandbox(1), 3, 137);
     const { dir } = await rootWith(t, recordsOf(node));
     const restarts = async (...words: readonly string[]): Promise<unknown> =>
       jsonLines<Row>((await scribe(['report', 'restarts', '--root', dir, '--json', ...words])).stdout).map(

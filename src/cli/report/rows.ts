@@ -83,13 +83,22 @@ const textOf = (cell: Cell | undefined): string | null => (typeof cell === 'stri
 const nsOf = (cell: Cell | undefined): bigint => (typeof cell === 'bigint' ? cell : 0n);
 const labelsOf = (cell: Cell | undefined): Labels => JSON.parse(textOf(cell) ?? '{}') as Labels;
 
-const readPods = (queries: Queries): Map<string, PodThing> => {
+interface KnownPods {
+  readonly pods: Map<string, PodThing>;
+  /** By id: a pod that lost its sandbox, as by a reboot, gets another, which is the same pod to who asked for it. */
+  readonly uids: ReadonlyMap<string, string>;
+}
+
+const readPods = (queries: Queries): KnownPods => {
   const pods = new Map<string, PodThing>();
-  for (const [id, name, namespace, labels] of queries.ask('SELECT id, name, namespace, labels FROM pods').rows) {
+  const uids = new Map<string, string>();
+  for (const [id, name, namespace, labels, uid] of queries.ask('SELECT id, name, namespace, labels, uid FROM pods')
+    .rows) {
     const pod = { name: textOf(name) ?? '', namespace: textOf(namespace) ?? '', labels: labelsOf(labels) };
     pods.set(textOf(id) ?? '', { kind: 'pod', id: textOf(id) ?? '', ...pod, present: true });
+    uids.set(textOf(id) ?? '', textOf(uid) ?? '');
   }
-  return pods;
+  return { pods, uids };
 };
 
 /** Nothing of how they ended, for which SQLite looks through all that each has lived through. */
@@ -101,7 +110,7 @@ const CONTAINERS = `
 
 /** Every pod and container that the journal still knows. */
 export const readThings = (queries: Queries, imageNames: Things['imageNames']): Things => {
-  const pods = readPods(queries);
+  const { pods, uids } = readPods(queries);
   const containers = new Map<string, ContainerThing>();
   const makings: Making[] = [];
   for (const row of queries.ask(CONTAINERS).rows) {
@@ -123,7 +132,7 @@ export const readThings = (queries: Queries, imageNames: Things['imageNames']): 
       present: true,
     };
     containers.set(container.id, container);
-    const slot = `${textOf(podId)}/${container.name}`;
+    const slot = `${uids.get(textOf(podId) ?? '') || textOf(podId)}/${container.name}`;
     makings.push({ seq: numberOf(seq) ?? 0, atNs: nsOf(at), attempt: numberOf(attempt) ?? 0, slot, container });
   }
   return { pods, containers, imageNames, makings };
@@ -151,7 +160,7 @@ const UNKNOWN_END: End = { reason: null, exitStatus: null, cameToBe: true };
 
 /**
  * A restart is a container with an attempt above 0 that came to be; its reason is the end of the one that bore its name in the
- * pod before it.
+ * pod before it, whichever sandbox that had.
  */
 export const readRestarts = (
   queries: Queries,
