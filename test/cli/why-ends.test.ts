@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Caller } from '../../src/domain/model/records.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
-import { exitOf, runContainer } from '../engine/rig.ts';
+import { exitOf, idOf, podConfig, runContainer } from '../engine/rig.ts';
 import { kubelet, type Node, recordsOf, rootWith, scribe, startNode } from './support.ts';
 
 const crictl: Caller = { ...kubelet, pid: 900, executable: '/usr/bin/crictl' };
@@ -131,6 +131,18 @@ describe('why of a container that ended', () => {
       await firstLine(one),
       /; it had SIGTERM, and SIGKILL, which scribe did not send, ended it after 500 ms: exit code 137, SIGKILL\.$/,
     );
+  });
+
+  test('how the one before it ended, in another sandbox of the pod too', async () => {
+    const { node, exits } = await running();
+    await exits(7);
+    const config = { metadata: { ...podConfig('pod').metadata, attempt: 1 } };
+    const podSandboxId = idOf(await node.ask({ method: 'RunPodSandbox', config, runtimeHandler: '' }));
+    const again = { metadata: { name: 'c', attempt: 1 }, image: { image: 'registry.test/app:1' } };
+    const containerId = idOf(await node.ask({ method: 'CreateContainer', podSandboxId, config: again }));
+    const { dir } = await rootWith(owner, recordsOf(node));
+    const { stdout } = await scribe(['why', containerId, '--root', dir]);
+    assert.match(stdout, /\n {2}restarts +1; the one before, \w+, ended .* ago: exit code 7 \(Error\)\n/);
   });
 
   test('the kernel killed a process of it, and it went on: how it ended, and that', async () => {

@@ -1,7 +1,7 @@
 /** Why a container is as it is: its state, the one cause that counts, and what else is known of it. Reads nothing itself. */
 import { containerStateOf } from '../../domain/model/container-state.ts';
 import { containerStream, type Sequenced, sandboxStream } from '../../domain/model/records.ts';
-import { type Container, containersOf } from '../../domain/model/state.ts';
+import type { Container } from '../../domain/model/state.ts';
 import { duration, shortId } from '../format.ts';
 import type { Fact } from './answer.ts';
 import { endedHow } from './container-end.ts';
@@ -149,11 +149,19 @@ const ranWords = (events: readonly Sequenced[]): Fact[] => {
   return [{ name: 'ran', text: `for ${duration(ns > 0n ? ns : 0n)}` }];
 };
 
+/** Also in sandboxes that its pod had before, as before a reboot. */
+const containersOfPod = ({ sandboxes, containers }: About['state'], podSandboxId: string): Container[] => {
+  const uidOf = (id: string): string | undefined => sandboxes.get(id)?.config.metadata?.uid;
+  const uid = uidOf(podSandboxId);
+  const isOfPod = (id: string): boolean => id === podSandboxId || (uid !== undefined && uidOf(id) === uid);
+  return [...containers.values()].filter((container) => isOfPod(container.podSandboxId));
+};
+
 /** The attempt of kubelet's before this one, while it is there. */
 const restartFacts = ({ state, nowNs }: About, { present, requested, id }: ContainerStory): Fact[] => {
   const { attempt = 0, name } = requested?.body.config.metadata ?? {};
   if (attempt === 0) return [{ name: 'restarts', text: 'none' }];
-  const before = containersOf(state, present?.podSandboxId ?? requested?.body.podSandboxId ?? '')
+  const before = containersOfPod(state, present?.podSandboxId ?? requested?.body.podSandboxId ?? '')
     .filter((other) => other.id !== id && other.config.metadata?.name === name && attemptOf(other) < attempt)
     .toSorted((a, b) => attemptOf(b) - attemptOf(a))[0];
   if (before?.phase.kind !== 'exited') return [{ name: 'restarts', text: `${attempt}` }];
