@@ -1,6 +1,7 @@
 /**
- * A real kubelet runs pods on the daemon: init containers, probes, restarts, a user namespace, logs, commands and metrics; and
- * the daemon is killed under it. All that a policy can seal is sealed on this node, so that it shows what kubelet reads back.
+ * A real kubelet runs pods on the daemon: init containers, probes, restarts, images as volumes, a user namespace, logs, commands
+ * and metrics; and the daemon is killed under it. All that a policy can seal is sealed on this node, so that it shows what
+ * kubelet reads back.
  * Builds kubelet the first time, which takes minutes.
  */
 import assert from 'node:assert/strict';
@@ -55,9 +56,18 @@ const web = {
         livenessProbe: { exec: { command: ['test', '-e', '/data/index.html'] }, periodSeconds: 1 },
         volumeMounts: work,
       }),
-      container('fails', 'echo "no use" > /dev/termination-log; sleep 1; exit 7', { args: [argument] }),
+      container('fails', 'ls /image/bin > /part/x && echo "no use" > /dev/termination-log; sleep 1; exit 7', {
+        args: [argument],
+        volumeMounts: [
+          { name: 'image', mountPath: '/image' },
+          { name: 'work', mountPath: '/part', subPath: 'part' },
+        ],
+      }),
     ],
-    volumes: [{ name: 'work', emptyDir: {} }],
+    volumes: [
+      { name: 'work', emptyDir: {} },
+      { name: 'image', image: { reference: busyboxName, pullPolicy: 'IfNotPresent' } },
+    ],
   },
 };
 
