@@ -25,6 +25,7 @@ cri_tools_version=v1.36.0
 nri_version=v0.12.1
 containerd_version=${SCRIBE_BENCH_CONTAINERD:-v2.4.2}
 cni_plugins_version=v1.9.1
+node=$top/node_modules/.bin/node
 log=
 job=
 
@@ -79,11 +80,28 @@ npm_dependencies() {
   touch "$installed"
 }
 
+# Makes sure of a Node 24, which all that follows runs on. npm 9, which Debian 12 has, takes the link to the one that it has
+# installed away again, with the package for another kind of machine that it leaves out: both call their program the same.
+node_24() {
+  # What lies behind a link is others' to mend.
+  [ ! -L "$top/node_modules" ] || return 0
+  for program in "$node" "$top"/node_modules/node-linux-*/bin/node; do
+    "$program" --version >/dev/null 2>&1 || continue
+    [ "$program" = "$node" ] || ln -sf "../${program#"$top/node_modules/"}" "$node"
+    return 0
+  done
+  node=node
+  major=$(node -p 'process.versions.node.split(".")[0]' 2>/dev/null) || major=0
+  [ "$major" -lt 24 ] || return 0
+  fail "npm has installed no Node 24 for this kind of machine ($(uname -m)), and there is none in PATH." \
+    "On x86-64 and arm64: npm ci --ignore-scripts --include=optional, in $top. Elsewhere: install Node 24."
+}
+
 # What bin/scribe starts, bundled anew when a source is newer.
 bundle() {
   [ -e scripts/build.ts ] || return 0
   [ ! -e dist/main.js ] || [ -n "$(find src scripts/build.ts package-lock.json -newer dist/main.js -print -quit)" ] || return 0
-  node_modules/.bin/node scripts/build.ts || fail "the bundle could not be built (npm run build; its output is above)."
+  "$node" scripts/build.ts || fail "the bundle could not be built (npm run build; its output is above)."
 }
 
 # What a program or file is for, where it may be, and the Debian package that has it.
@@ -260,7 +278,7 @@ bench_client() {
 
 # kubelet, client-go and a shim, for tests: each is in the cache directory once it has been built.
 go_programs() {
-  quietly "building the Go programs of the tests, kubelet among them" node_modules/.bin/node scripts/go-programs.ts ||
+  quietly "building the Go programs of the tests, kubelet among them" "$node" scripts/go-programs.ts ||
     fail "building a Go program of the tests failed (output above)." "Is the Go module proxy reachable (go env GOPROXY)?"
 }
 
@@ -280,6 +298,7 @@ esac
 [ "$(uname -s)" = Linux ] || fail "scribe runs on Linux only."
 # Whoever runs the benchmark runs on the npm dependencies already: they are not replaced under it.
 [ "${1:-run}" = bench ] || npm_dependencies
+node_24
 debian_packages
 bundle
 case ${1:-run} in

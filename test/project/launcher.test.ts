@@ -74,7 +74,7 @@ test('without dependencies the launcher says how to install them', async (t) => 
   const dir = await cloneOf(t);
   const { exitCode, stderr } = await run([join(dir, 'bin/scribe')]);
   assert.equal(exitCode, 1);
-  assert.match(stderr, /dependencies are not installed: run 'npm ci' in /);
+  assert.match(stderr, /dependencies are not installed: run 'sh scripts\/setup.sh run' in /);
   assert.ok(stderr.includes(dir));
 });
 
@@ -91,6 +91,7 @@ test('where npm has no Node for the machine, one from PATH serves if it is new e
   const tooOld = await run([join(dir, 'bin/scribe')], { env: { PATH: `${old}:${env['PATH']}` } });
   assert.equal(tooOld.exitCode, 1);
   assert.match(tooOld.stderr, /needs Node 24 or later; found Node 20 in PATH/);
+  assert.ok(tooOld.stderr.includes(`run 'sh scripts/setup.sh run' in ${dir}`));
 
   const current = await tempDir(t);
   await symlink(process.execPath, join(current, 'node'));

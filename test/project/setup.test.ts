@@ -1,6 +1,6 @@
 /** scripts/setup.sh installs nothing where nothing is missing, and says what to do where it cannot install. */
 import assert from 'node:assert/strict';
-import { copyFile, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { requireRoot } from '../support/netns.ts';
@@ -74,6 +74,33 @@ test('when npm fails, setup shows its output and says what to do', async (t) => 
   assert.match(stderr, /setup: installing npm dependencies \.\.\.\n/);
   assert.match(stderr, /npm error/);
   assert.match(stderr, /Then run 'npm ci --ignore-scripts' in /);
+});
+
+test('the Node that npm installed is linked where npm 9 has taken the link away, and needed where there is no other', async (t) => {
+  const dir = await cloneOf(t);
+  await mkdir(join(dir, 'old'));
+  await writeFile(join(dir, 'old/node'), '#!/bin/sh\necho 18\n', { mode: 0o755 });
+  const oldNode = `PATH=${dir}/old:$PATH`;
+  const none = await setupWith(dir, oldNode);
+  assert.equal(none.exitCode, 1);
+  assert.match(
+    none.stderr,
+    /installed no Node 24 for this kind of machine .*npm ci --ignore-scripts --include=optional/s,
+  );
+
+  await mkdir(join(dir, 'node_modules/.bin'));
+  for (const [machine, status] of [
+    ['other', 126],
+    ['this', 0],
+  ] as const) {
+    await mkdir(join(dir, `node_modules/node-linux-${machine}/bin`), { recursive: true });
+    await writeFile(join(dir, `node_modules/node-linux-${machine}/bin/node`), `#!/bin/sh\nexit ${status}\n`, {
+      mode: 0o755,
+    });
+  }
+  const { exitCode, stderr } = await setupWith(dir, oldNode);
+  assert.deepEqual({ exitCode, stderr }, { exitCode: 0, stderr: '' });
+  assert.equal(await readlink(join(dir, 'node_modules/.bin/node')), '../node-linux-this/bin/node');
 });
 
 test('an unknown argument is refused', async () => {
