@@ -60,7 +60,6 @@ const checkHandler = async (
 /** The results of all checks, always in the same order. Never rejects: what can't be looked at is a problem. */
 export const runDoctor = async (options: DoctorOptions): Promise<readonly DoctorResult[]> => {
   const { node, rootDir, stateDir, diskReserveBytes, handlers, network, path } = options;
-  const directories = [...new Set([rootDir, stateDir])];
   const [overlayfs, userNamespaces, apparmor, selinux, networks, iptables, space, programs, joining] =
     await Promise.all([
       checkOverlayfs(rootDir),
@@ -74,7 +73,7 @@ export const runDoctor = async (options: DoctorOptions): Promise<readonly Doctor
         ]),
       ),
       checkIptables(network, path),
-      Promise.all(directories.map((directory) => checkSpace(directory, diskReserveBytes))),
+      Promise.all([checkSpace(rootDir, diskReserveBytes), checkSpace(stateDir, null)]),
       Promise.all(handlers.map((handler) => checkHandler(handler, node, path))),
       checkJoining(node),
     ]);

@@ -12,6 +12,8 @@ const MIB = 1024 * 1024;
 /** Below this part free, kubelet starts to throw images and pods out (its default is 15 % and 10 %). */
 const FREE_PART_MIN = 0.1;
 const FREE_INODES_PART_MIN = 0.05;
+/** What a pod writes into the state directory is far less; where that is, the daemon keeps no reserve. */
+const STATE_FREE_BYTES_MIN = 4 * MIB;
 
 /** What helps where nothing can be written below the root directory, whoever finds that. */
 export const UNWRITABLE_REMEDY = 'Mount it for writing and see that there is room, or put root of [serve] elsewhere.';
@@ -73,11 +75,12 @@ export interface Space {
 
 const spaceCheck = (directory: string): string => `space in ${directory}`;
 
-export const judgeSpace = (directory: string, space: Space, reserveBytes: number): DoctorResult => {
+/** `reserveBytes`: the daemon keeps that in the root directory, and nothing (null) in the state directory. */
+export const judgeSpace = (directory: string, space: Space, reserveBytes: number | null): DoctorResult => {
   const check = spaceCheck(directory);
   const part = (free: number, total: number): string => `${Math.floor((100 * free) / total)} %`;
   const free = `${Math.floor(space.freeBytes / MIB)} MiB free (${part(space.freeBytes, space.totalBytes)})`;
-  if (space.freeBytes < reserveBytes) {
+  if (reserveBytes !== null && space.freeBytes < reserveBytes) {
     const detail = `${free}, less than the reserve of ${Math.floor(reserveBytes / MIB)} MiB: nothing new is taken on`;
     return problem(check, detail, 'Free some space: remove unused images and pods, or other files.');
   }
@@ -85,13 +88,17 @@ export const judgeSpace = (directory: string, space: Space, reserveBytes: number
     const detail = `${space.freeInodes} inodes free (${part(space.freeInodes, space.totalInodes)})`;
     return warning(check, detail, 'Remove unused images, or make the file system with more inodes.');
   }
+  if (reserveBytes === null) {
+    if (space.freeBytes >= STATE_FREE_BYTES_MIN) return ok(check, free);
+    return problem(check, `${free}: new pods and containers fail`, 'Remove other files there, or make it larger.');
+  }
   if (space.freeBytes < space.totalBytes * FREE_PART_MIN) {
     return warning(check, free, 'Free some space: kubelet will start to evict pods.');
   }
   return ok(check, free);
 };
 
-export const checkSpace = async (directory: string, reserveBytes: number): Promise<DoctorResult> => {
+export const checkSpace = async (directory: string, reserveBytes: number | null): Promise<DoctorResult> => {
   try {
     const { bavail, bsize, blocks, ffree, files } = await statfs(await existingPart(directory));
     const space = { freeBytes: bavail * bsize, totalBytes: blocks * bsize, freeInodes: ffree, totalInodes: files };

@@ -352,5 +352,13 @@ describe('scribe doctor', { timeout: 60_000 }, () => {
     says(judge({ freeInodes: 1 }), 'warning', /^1 inodes free \(1 %\)$/);
     says(judge({ freeBytes: GIB / 2 }), 'problem', /less than the reserve of 1024 MiB/);
     says(await checkSpace(join(await makeDir(t), 'a', 'b'), 2 ** 60), 'problem', /less than the reserve/);
+    // /run of a machine with little memory, in which hundreds of pods have room.
+    const small = { freeBytes: 190 * 2 ** 20, totalBytes: 200 * 2 ** 20, freeInodes: 90, totalInodes: 100 };
+    says(judgeSpace('/run', small, null), 'ok', /190 MiB free/);
+    says(
+      judgeSpace('/run', { ...small, freeBytes: 2 ** 20 }, null),
+      'problem',
+      /1 MiB free .*: new pods and containers fail/,
+    );
   });
 });
