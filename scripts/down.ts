@@ -2,9 +2,21 @@
  * `npm run down`: removes the demo pod, stops the daemon and takes the demo's bridge away. Pods of others keep running
  * under their shims unless --all is given. The journal stays.
  */
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type CriClient, criClient } from './lib/cri-client.ts';
-import { daemonPid, demoBridge, demoOptions, execute, giveUp, say, show } from './lib/demo-options.ts';
+import {
+  daemonPid,
+  demoBridge,
+  demoOptions,
+  execute,
+  giveUp,
+  needRoot,
+  say,
+  shellWord,
+  show,
+} from './lib/demo-options.ts';
 import { removeDemoPods } from './lib/demo-pod.ts';
 
 const stopTimeoutMs = 20_000;
@@ -23,6 +35,12 @@ const removePods = async (cri: CriClient, all: boolean): Promise<number> => {
   return 0;
 };
 
+/** How many pods a daemon has left that was killed: each has its files there until it is stopped, or the node is. */
+const podsWithoutDaemon = async (state: string): Promise<number> => {
+  const names = await readdir(join(state, 'sandboxes')).catch(() => []);
+  return names.length;
+};
+
 const stopDaemon = async (state: string, pid: number): Promise<void> => {
   process.kill(pid, 'SIGTERM');
   const deadlineMs = performance.now() + stopTimeoutMs;
@@ -36,8 +54,12 @@ const stopDaemon = async (state: string, pid: number): Promise<void> => {
 
 const main = async (): Promise<void> => {
   const { root, state, socket, all } = demoOptions('down');
+  needRoot('npm run down ends containers');
   const pid = await daemonPid(state);
   if (pid === null) {
+    const left = await podsWithoutDaemon(state);
+    const remedy = "'npm run up' takes them over again, and 'npm run down' then removes the demo's";
+    if (left > 0) throw new Error(`no daemon runs with state ${state}, but ${left} of its pods may: ${remedy}`);
     say(`no daemon runs with state ${state}`);
     return;
   }
@@ -46,7 +68,7 @@ const main = async (): Promise<void> => {
   await stopDaemon(state, pid);
   if (left === 0) await execute('ip', ['link', 'delete', demoBridge]).catch(() => undefined);
   else show(`${left} pods keep running under their shims; 'npm run up' takes them over again`);
-  show(`the journal stays: bin/scribe history --root ${root}`);
+  show(`the journal stays: bin/scribe history --root ${shellWord(root)}`);
 };
 
 await main().catch(giveUp);

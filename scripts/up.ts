@@ -6,6 +6,8 @@ import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { findProgram } from '../src/platform/linux/find-program.ts';
+import { cacheDir } from './lib/cache-dir.ts';
 import { bridgeConfList, cniBinDir, hasCniConfig } from './lib/cni.ts';
 import { type CriClient, criClient } from './lib/cri-client.ts';
 import {
@@ -15,8 +17,10 @@ import {
   demoOptions,
   execute,
   giveUp,
+  needRoot,
   say,
   scribe,
+  shellWord,
   show,
 } from './lib/demo-options.ts';
 import { demoImage, demoLog, execInDemo, removeDemoPods, runDemoPod } from './lib/demo-pod.ts';
@@ -68,7 +72,6 @@ const startDaemon = async (options: DemoOptions, cri: CriClient): Promise<void> 
     return;
   }
   await mkdir(root, { recursive: true, mode: 0o700 });
-  await mkdir(state, { recursive: true, mode: 0o711 });
   const dirs = ['--cni-conf-dir', await cniConfDir(options), '--cni-bin-dir', await cniBinDir()];
   const logPath = join(root, 'scribe.log');
   const log = await open(logPath, 'a');
@@ -117,18 +120,30 @@ const showPod = async (options: DemoOptions, cri: CriClient): Promise<void> => {
   say('an exec in it, "ip addr show eth0":');
   show(await execInDemo(cri, pod, ['ip', 'addr', 'show', 'eth0']));
   say('what the journal knows of it (scribe history):');
-  const { stdout } = await execute(scribe, ['history', '--root', options.root, '--pod', pod.podSandboxId]);
+  // As the log has its times; and it may be that TZ says a zone that only the C library knows.
+  const { stdout } = await execute(scribe, ['history', '--utc', '--root', options.root, '--pod', pod.podSandboxId]);
   show(stdout);
 };
 
-const showHowTo = ({ root, state, socket }: DemoOptions): void => {
-  const own = root === '/var/lib/scribe' && state === '/run/scribe' ? '' : ` -- --root ${root} --state ${state}`;
+/** crictl as a shell here finds it, and what to do where it would not. */
+const crictlHere = async (): Promise<{ readonly command: string; readonly remedy: string }> => {
+  const remedy = '     (sh scripts/setup.sh cri-tools builds crictl)';
+  if ((await findProgram('crictl', process.env['PATH'] ?? '')) !== null) return { command: 'crictl', remedy: '' };
+  const built = await findProgram(join(cacheDir(), 'bin/crictl'), '');
+  return built === null ? { command: 'crictl', remedy } : { command: shellWord(built), remedy: '' };
+};
+
+const showHowTo = async ({ root, state, socket }: DemoOptions): Promise<void> => {
+  const [rootWord, stateWord, endpoint] = [root, state, `unix://${socket}`].map(shellWord);
+  const own =
+    root === '/var/lib/scribe' && state === '/run/scribe' ? '' : ` -- --root ${rootWord} --state ${stateWord}`;
+  const crictl = await crictlHere();
   say('the daemon and the pod keep running:');
   show(
     [
-      `crictl --runtime-endpoint unix://${socket} pods`,
+      `${crictl.command} --runtime-endpoint ${endpoint} pods${crictl.remedy}`,
       `containerRuntimeEndpoint: unix://${socket}     in kubelet's configuration file`,
-      `bin/scribe history --root ${root} --follow`,
+      `bin/scribe history --root ${rootWord} --follow`,
       `npm run down${own}     removes the demo pod and stops the daemon`,
     ].join('\n'),
   );
@@ -138,13 +153,13 @@ const main = async (): Promise<void> => {
   const options = demoOptions('up');
   // What a root shell by plain su leaves out, and scripts/setup.sh looks in too: iptables is there.
   process.env['PATH'] = `${process.env['PATH'] ?? ''}:/usr/local/sbin:/usr/sbin:/sbin`;
-  if (process.getuid?.() !== 0) throw new Error('npm run up starts containers: run it as root');
+  needRoot('npm run up starts containers');
   const cri = criClient(options.socket);
   try {
     await startDaemon(options, cri);
     await loadImage(options);
     await showPod(options, cri);
-    showHowTo(options);
+    await showHowTo(options);
   } finally {
     cri.close();
   }

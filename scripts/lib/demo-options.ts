@@ -1,7 +1,7 @@
 /** Where `npm run up` and `npm run down` find the daemon and its directories, and how they speak to the person there. */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { parseArgs, promisify, styleText } from 'node:util';
 
 const top = join(import.meta.dirname, '../..');
@@ -35,8 +35,9 @@ export const demoOptions = (command: 'up' | 'down'): DemoOptions => {
     console.log(usage(command));
     process.exit(0);
   }
-  const root = values.root ?? process.env['SCRIBE_ROOT'] ?? '/var/lib/scribe';
-  const state = values.state ?? process.env['SCRIBE_STATE'] ?? '/run/scribe';
+  // The daemon runs elsewhere, and an empty variable is as none.
+  const root = resolve(values.root ?? (process.env['SCRIBE_ROOT'] || '/var/lib/scribe'));
+  const state = resolve(values.state ?? (process.env['SCRIBE_STATE'] || '/run/scribe'));
   return { root, state, socket: join(state, 'scribe.sock'), all: values.all === true };
 };
 
@@ -45,6 +46,15 @@ export const say = (text: string): void => console.log(`${styleText('bold', '=='
 
 /** Text of others (logs, output, tables), set apart. */
 export const show = (text: string): void => console.log(text.trimEnd().replace(/^/gm, '   '));
+
+/** A word as a shell takes it: commands are shown to be copied. */
+export const shellWord = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+
+/** Throws unless root asks for it. `why` is what it does that others may not. */
+export const needRoot = (why: string): void => {
+  if (process.getuid?.() !== 0) throw new Error(`${why}: run it as root`);
+};
 
 /** The pid in `<state>/scribe.pid` if that process is a scribe daemon; null when none runs. */
 export const daemonPid = async (state: string): Promise<number | null> => {

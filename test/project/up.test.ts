@@ -3,8 +3,8 @@
  * daemon, a running pod with log lines and an exec, its history, and everything gone afterwards. Runs alone.
  */
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile, stat } from 'node:fs/promises';
+import { join, relative } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { criTool } from '../support/cri-tools.ts';
 import { onCleanup } from '../support/cleanup.ts';
@@ -17,6 +17,8 @@ const top = join(import.meta.dirname, '../..');
 
 interface Place {
   readonly netns: Netns;
+  /** Holds the two. */
+  readonly dir: string;
   readonly root: string;
   readonly state: string;
   readonly socket: string;
@@ -39,7 +41,7 @@ const placeOf = async (t: TestContext): Promise<Place> => {
     await npmRun('down', '--', '--all');
     for (const { path } of (await mountsBelow([dir])).reverse()) await run(['umount', '--lazy', path]);
   });
-  return { netns, root, state, socket: join(state, 'scribe.sock'), npmRun };
+  return { netns, dir, root, state, socket: join(state, 'scribe.sock'), npmRun };
 };
 
 test('up gives a running pod that crictl can use, a second up reuses the daemon, down leaves nothing but the journal', async (t) => {
@@ -89,6 +91,38 @@ test('up gives a running pod that crictl can use, a second up reuses the daemon,
 
   const history = await runOk([join(top, 'bin/scribe'), 'history', '--root', root]);
   assert.match(history, /RemovePodSandbox/);
+});
+
+test('down where a killed daemon has left its pod says how to end that', async (t) => {
+  const { state, npmRun } = await placeOf(t);
+  const up = await npmRun('up');
+  assert.equal(up.exitCode, 0, up.stdout + up.stderr);
+  process.kill(Number(await readFile(join(state, 'scribe.pid'), 'utf8')), 'SIGKILL');
+  const down = await npmRun('down');
+  assert.equal(down.exitCode, 1);
+  assert.match(down.stderr, /no daemon runs .* but 1 of its pods may: 'npm run up' takes them over/);
+  assert.equal((await npmRun('up')).exitCode, 0);
+  assert.equal((await npmRun('down')).exitCode, 0);
+});
+
+test('paths may be relative, and hold what a shell would split; the umask and a zone that Node does not know are no matter', async (t) => {
+  const { netns, dir } = await placeOf(t);
+  const words = ['--root', `${relative(top, dir)}/ä root`, '--state', `${relative(top, dir)}/ä state`];
+  const npmRun = (command: string): Promise<CommandResult> => {
+    const argv = ['sh', '-c', 'umask 077; exec "$@"', 'sh', 'npm', 'run', '--silent', command, '--', ...words];
+    const env = { ...process.env, TZ: 'CET-1CEST,M3.5.0,M10.5.0/3', SCRIBE_ROOT: '', SCRIBE_STATE: '' };
+    return run(netns.inside(argv), { cwd: top, env, timeoutMs: 60_000 });
+  };
+  onCleanup(t, async () => void (await npmRun('down')));
+  const up = await npmRun('up');
+  assert.equal(up.exitCode, 0, up.stdout + up.stderr);
+  const shown = `--root '${dir}/ä root' --state '${dir}/ä state'`;
+  assert.ok(up.stdout.includes(`npm run down -- ${shown} `), up.stdout);
+  // Root of a pod with users of its own has to come through it.
+  assert.equal((await stat(join(dir, 'ä state'))).mode & 0o777, 0o711);
+  const down = await run(netns.inside(['sh', '-c', `npm run --silent down -- ${shown}`]), { cwd: top });
+  assert.equal(down.exitCode, 0, down.stdout + down.stderr);
+  assert.match(down.stdout, /removed the demo pod/);
 });
 
 test('down without a daemon says so and succeeds', async (t) => {
