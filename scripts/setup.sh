@@ -143,6 +143,34 @@ need_for_test() {
   need openssh-client ssh-agent
 }
 
+# Whether apt could install what is missing, by the package lists that it has.
+# shellcheck disable=SC2086 # a list of package names
+can_install() { apt-get install --simulate --no-install-recommends $missing >/dev/null 2>&1; }
+
+# A list that can't be had is no error to apt unless it is told so.
+update_lists() { quietly "updating the package lists" apt-get update -o APT::Update::Error-Mode=any; }
+
+# A machine that has just begun to run updates itself: apt waits for that.
+# shellcheck disable=SC2086
+install_missing() {
+  DEBIAN_FRONTEND=noninteractive quietly "installing$missing" \
+    apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=300 $missing
+}
+
+# Those of our packages' daemons that are not on this machine yet.
+absent_daemons() {
+  for unit in containerd docker-registry nginx; do
+    [ -e "/lib/systemd/system/$unit.service" ] || echo "$unit"
+  done
+}
+
+# Packages have their daemons run from the next boot on: all that is wanted is their programs. An upgrade leaves it so.
+disable_daemons() {
+  for unit in "$@"; do
+    rm -f "/etc/systemd/system/multi-user.target.wants/$unit.service"
+  done
+}
+
 debian_packages() {
   [ -n "$missing" ] || return 0
   if ! has apt-get; then
@@ -150,20 +178,25 @@ debian_packages() {
       "This is not a Debian system: install them with its package manager (Debian calls the packages:$missing)."
   fi
   [ "$(id -u)" -eq 0 ] || fail "missing Debian packages:$missing" "Run this as root, or: sudo apt-get install --no-install-recommends$missing"
-  # Packages with daemons would start them; all that is wanted is their programs.
+  # Nor may they be started now.
   if [ ! -e /usr/sbin/policy-rc.d ]; then
     policy=/usr/sbin/policy-rc.d
     printf '#!/bin/sh\nexit 101\n' >"$policy"
-    chmod +x "$policy"
+    chmod 755 "$policy"
   fi
-  # shellcheck disable=SC2086 # a list of package names
-  if ! apt-get install --simulate --no-install-recommends $missing >/dev/null 2>&1; then
-    quietly "updating the package lists" apt-get update ||
-      fail "apt-get update failed (its output is above)." "Is the network there, and a Debian mirror in /etc/apt?"
+  absent=$(absent_daemons)
+  lists=old
+  if ! can_install; then
+    lists=new
+    # One of several mirrors may be gone without being needed.
+    update_lists || can_install || fail "the package lists can't be had (apt-get's output is above)." \
+      "Is the network there, and a Debian mirror in /etc/apt?"
   fi
-  # shellcheck disable=SC2086
-  DEBIAN_FRONTEND=noninteractive quietly "installing$missing" apt-get install -y --no-install-recommends $missing ||
+  # Lists of long ago name versions that the mirror has no more.
+  install_missing || { [ "$lists" = old ] && update_lists && install_missing; } ||
     fail "apt-get install failed (its output is above)." "Mend that, or install by hand:$missing"
+  # shellcheck disable=SC2086 # a list of names
+  disable_daemons $absent
   if [ -n "${policy:-}" ]; then
     rm -f "$policy"
     policy=

@@ -1,6 +1,6 @@
 /** scripts/setup.sh installs nothing where nothing is missing, and says what to do where it cannot install. */
 import assert from 'node:assert/strict';
-import { copyFile, mkdir, readdir, readlink, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, readdir, readlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { requireRoot } from '../support/netns.ts';
@@ -46,6 +46,53 @@ test('where there is no apt-get, setup names the missing programs', async (t) =>
   assert.equal(exitCode, 1);
   assert.match(stderr, /these programs are missing: \/opt\/cni\/bin\/bridge$/m);
   assert.match(stderr, /not a Debian system: .*containernetworking-plugins/);
+});
+
+/** Shell lines for an apt-get whose lists are older than its mirror until `update` makes <dir>/lists; nothing is written but in tmpfs. */
+const aptWith = (dir: string, update: string): string => `${hidePlugins}
+mount -t tmpfs none /etc/systemd
+mkdir -p /etc/systemd/system/multi-user.target.wants
+mount -t tmpfs none /lib/systemd/system
+mount -t tmpfs none /usr/sbin
+cat >${dir}/apt-get <<'END'
+#!/bin/sh
+echo "$*" >>${dir}/asked
+case $* in
+  *--simulate*) ;;
+  update*) ${update} ;;
+  *)
+    [ -e ${dir}/lists ] || exit 100
+    touch /lib/systemd/system/containerd.service /etc/systemd/system/multi-user.target.wants/containerd.service
+    ;;
+esac
+END
+chmod +x ${dir}/apt-get
+PATH=${dir}:$PATH`;
+
+test('where lists are older than the mirror, setup has new ones; a daemon that comes along is not enabled', async (t) => {
+  const dir = await cloneOf(t);
+  const look = `sh ${dir}/scripts/setup.sh run\nls /etc/systemd/system/multi-user.target.wants /lib/systemd/system /usr/sbin\nexit`;
+  const { exitCode, stdout, stderr } = await setupWith(dir, `${aptWith(dir, `touch ${dir}/lists`)}\n${look}`);
+  assert.equal(exitCode, 0, stderr);
+  const asked = (await readFile(join(dir, 'asked'), 'utf8')).trim().split('\n');
+  assert.deepEqual(
+    asked.map((line) => /--simulate|^\w+/.exec(line)?.[0]),
+    ['install', 'install', 'update', 'install'],
+  );
+  const listed =
+    '/etc/systemd/system/multi-user.target.wants:\n\n/lib/systemd/system:\ncontainerd.service\n\n/usr/sbin:\n';
+  assert.equal(stdout, listed);
+});
+
+test('where the mirror is out of reach, apt is to call that an error, and setup shows it', async (t) => {
+  const dir = await cloneOf(t);
+  const { exitCode, stderr } = await setupWith(dir, aptWith(dir, 'echo Could not resolve it; exit 100'));
+  assert.equal(exitCode, 1);
+  assert.match(
+    stderr,
+    /Could not resolve it\nsetup: apt-get install failed .*\n.*install by hand:.* containernetworking-plugins/,
+  );
+  assert.match(await readFile(join(dir, 'asked'), 'utf8'), /^update -o APT::Update::Error-Mode=any$/m);
 });
 
 test('who is not root gets the command to run', async (t) => {
