@@ -1,10 +1,10 @@
 /** scripts/setup.sh installs nothing where nothing is missing, and says what to do where it cannot install. */
 import assert from 'node:assert/strict';
-import { copyFile, mkdir, readFile, readdir, readlink, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, readdir, readlink, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { requireRoot } from '../support/netns.ts';
-import { type CommandResult, run } from '../support/process.ts';
+import { type CommandResult, run, runOk } from '../support/process.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 const top = join(import.meta.dirname, '../..');
@@ -17,6 +17,8 @@ const cloneOf = async (t: TestContext): Promise<string> => {
   await copyFile(join(top, 'scripts/setup.sh'), join(dir, 'scripts/setup.sh'));
   await writeFile(join(dir, 'package-lock.json'), '{}');
   await writeFile(join(dir, 'node_modules/.package-lock.json'), '{}');
+  await mkdir(join(dir, 'node_modules/.bin'));
+  await writeFile(join(dir, 'node_modules/.bin/node'), '#!/bin/sh\n', { mode: 0o755 });
   return dir;
 };
 
@@ -110,13 +112,16 @@ test('dependencies of another clone, behind a link, are left alone', async (t) =
     `mv ${dir}/node_modules ${dir}/others\nrm ${dir}/others/.package-lock.json\ntouch ${dir}/others/kept\nln -s others ${dir}/node_modules`,
   );
   assert.deepEqual({ exitCode, stdout, stderr }, { exitCode: 0, stdout: '', stderr: '' });
-  assert.deepEqual(await readdir(join(dir, 'others')), ['kept']);
+  assert.deepEqual(await readdir(join(dir, 'others')), ['.bin', 'kept']);
 });
 
 test('when npm fails, setup shows its output and says what to do', async (t) => {
   const dir = await cloneOf(t);
   await writeFile(join(dir, 'package.json'), '{"name":"x","version":"1.0.0","dependencies":{"y":"1.0.0"}}');
-  const { exitCode, stderr } = await setupWith(dir, `rm ${dir}/node_modules/.package-lock.json`);
+  const { exitCode, stderr } = await setupWith(
+    dir,
+    `rm ${dir}/node_modules/.package-lock.json\nexport npm_config_fetch_retries=0`,
+  );
   assert.equal(exitCode, 1);
   assert.match(stderr, /setup: installing npm dependencies \.\.\.\n/);
   assert.match(stderr, /npm error/);
@@ -125,6 +130,7 @@ test('when npm fails, setup shows its output and says what to do', async (t) => 
 
 test('the Node that npm installed is linked where npm 9 has taken the link away, and needed where there is no other', async (t) => {
   const dir = await cloneOf(t);
+  await rm(join(dir, 'node_modules/.bin/node'));
   await mkdir(join(dir, 'old'));
   await writeFile(join(dir, 'old/node'), '#!/bin/sh\necho 18\n', { mode: 0o755 });
   const oldNode = `PATH=${dir}/old:$PATH`;
@@ -135,7 +141,6 @@ test('the Node that npm installed is linked where npm 9 has taken the link away,
     /installed no Node 24 for this kind of machine .*npm ci --ignore-scripts --include=optional/s,
   );
 
-  await mkdir(join(dir, 'node_modules/.bin'));
   for (const [machine, status] of [
     ['other', 126],
     ['this', 0],
@@ -148,6 +153,25 @@ test('the Node that npm installed is linked where npm 9 has taken the link away,
   const { exitCode, stderr } = await setupWith(dir, oldNode);
   assert.deepEqual({ exitCode, stderr }, { exitCode: 0, stderr: '' });
   assert.equal(await readlink(join(dir, 'node_modules/.bin/node')), '../node-linux-this/bin/node');
+});
+
+test('whatever npm is told on this machine, it installs all that a clone needs', async (t) => {
+  const dir = await cloneOf(t);
+  await copyFile(join(top, '.npmrc'), join(dir, '.npmrc'));
+  for (const name of ['needed', 'optional']) {
+    await mkdir(join(dir, name));
+    await writeFile(join(dir, name, 'package.json'), `{"name":"${name}","version":"1.0.0"}`);
+  }
+  const kinds = '"devDependencies":{"needed":"file:needed"},"optionalDependencies":{"optional":"file:optional"}';
+  await writeFile(join(dir, 'package.json'), `{"name":"x","version":"1.0.0","engines":{"node":">=1000"},${kinds}}`);
+  await writeFile(join(dir, 'home-npmrc'), 'engine-strict=true\nomit[]=optional\n');
+  const env = { ...process.env, NODE_ENV: 'production', npm_config_userconfig: join(dir, 'home-npmrc') };
+  await rm(join(dir, 'package-lock.json'));
+  await runOk(['npm', 'install', '--offline', '--silent'], { cwd: dir, env });
+  assert.deepEqual(
+    (await readdir(join(dir, 'node_modules'))).filter((name) => !name.startsWith('.')),
+    ['needed', 'optional'],
+  );
 });
 
 test('an unknown argument is refused', async () => {
