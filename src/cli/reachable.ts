@@ -6,7 +6,7 @@ const PROBE_TIMEOUT_MS = 5_000;
 const WHY: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such socket',
   ECONNREFUSED: 'nobody listens',
-  EACCES: 'you may not connect to it; are you root?',
+  EACCES: 'none that this user may connect to; try as root',
 };
 
 /** Why nobody answers at a socket; null when somebody listens. gRPC would try again and again, and then say less. */

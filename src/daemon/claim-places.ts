@@ -7,6 +7,7 @@
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { dirname, join } from 'node:path';
+import { FailureError } from '../domain/model/errors.ts';
 import { errorCodeOf, peerCredentials } from '../platform/linux/syscalls.ts';
 import type { NodeFacts } from '../domain/model/node-facts.ts';
 import type { NodeState } from '../domain/model/state.ts';
@@ -18,14 +19,17 @@ interface Places {
   readonly socketPath: string;
 }
 
-/** Throws JournalError Locked, or an Error, that names the process that has a place already. The state directory is there. */
+/** Throws JournalError Locked, or FailureError, that names the process that has a place already. The state directory is there. */
 export async function claimPlaces({ stateDir, socketPath }: Places, opened: Opened): Promise<void> {
   opened.defer(takeLock(join(stateDir, 'scribe.lock'), `The state directory ${stateDir}`));
   mkdirSync(dirname(socketPath), { recursive: true, mode: 0o711 });
   opened.defer(takeLock(`${socketPath}.lock`, `The socket ${socketPath}`));
   const listener = await listenerAt(socketPath);
   if (listener !== null)
-    throw new Error(`The socket ${socketPath} is in use: ${listener} listens there. Stop it first.`);
+    throw new FailureError(
+      'HostFailed',
+      `The socket ${socketPath} is in use: ${listener} listens there. Stop it first, or serve at another one (--socket).`,
+    );
 }
 
 /**

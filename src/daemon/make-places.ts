@@ -6,6 +6,7 @@
 import { chmodSync, chownSync, mkdirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorCodeOf } from '../platform/linux/syscalls.ts';
+import { FailureError, messageOf } from '../domain/model/errors.ts';
 import type { Config } from '../config/config.ts';
 import { DIRECTORIES_OF_NODE } from '../domain/oci/directories-of-node.ts';
 
@@ -49,9 +50,22 @@ function narrow(path: string, mode: number, report: (message: string) => void): 
   }
 }
 
+/** Throws FailureError that says which directory it was, and how to name another one. */
+function make(option: 'root' | 'state', path: string, mode: number): void {
+  try {
+    mkdirSync(path, { recursive: true, mode });
+  } catch (error) {
+    const remedy = `Take away what is in the way, or name another directory (--${option}, or ${option} of [serve]).`;
+    throw new FailureError('HostFailed', `There can be no directory ${path}: ${messageOf(error)}. ${remedy}`, {
+      cause: error,
+    });
+  }
+}
+
+/** Throws FailureError where a directory can't be made. */
 export function makePlaces({ rootDir, stateDir }: Config['serve'], report: (message: string) => void): void {
-  mkdirSync(rootDir, { recursive: true, mode: ROOT_MODE });
-  mkdirSync(stateDir, { recursive: true, mode: PASSABLE_MODE });
+  make('root', rootDir, ROOT_MODE);
+  make('state', stateDir, PASSABLE_MODE);
   narrow(rootDir, ROOT_MODE, report);
   narrow(stateDir, PASSABLE_MODE, report);
   narrow(join(rootDir, 'secrets.key'), KEY_MODE, report);

@@ -57,3 +57,15 @@ test('a directory that all of the node need is left as it is, and told of', asyn
     assert.equal((await stat('/mnt')).mode, mode);
   }
 });
+
+test('what is in the way of a directory is told with the option that names another one', async (t) => {
+  const dir = await tempDir(t);
+  await writeFile(join(dir, 'file'), '');
+  for (const [places, option] of [
+    [serveOf(join(dir, 'file'), join(dir, 'state')), 'root'],
+    [serveOf(join(dir, 'root'), join(dir, 'file/state')), 'state'],
+  ] as const) {
+    const message = new RegExp(`^There can be no directory ${dir}/file\\S*: E\\w+: .*--${option}, or ${option} of`);
+    assert.throws(() => makePlaces(places, assert.fail), { name: 'FailureError', message });
+  }
+});

@@ -89,6 +89,7 @@ describe('a second daemon', () => {
     const { exitCode, stderr } = await serve({ ...own, socket: path });
     assert.equal(exitCode, 1, stderr);
     assert.match(stderr, new RegExp(`The socket .* is in use: process ${process.pid} listens there`));
+    assert.doesNotMatch(stderr, /^ +at /m, 'a sentence, and no trace');
     assert.ok(listener.listening && (await stat(path)).isSocket(), 'its socket is gone');
   });
 
