@@ -4,7 +4,7 @@
  * back last of all.
  * A place that another daemon has ends the start at once, with the pid of who is there. Must write nothing else.
  */
-import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { dirname, join } from 'node:path';
 import { FailureError } from '../domain/model/errors.ts';
@@ -13,6 +13,7 @@ import type { NodeFacts } from '../domain/model/node-facts.ts';
 import type { NodeState } from '../domain/model/state.ts';
 import { takeLock } from '../journal/lock.ts';
 import type { Opened } from './closing.ts';
+import { makeDirectoriesSync } from '../platform/linux/make-directories.ts';
 
 interface Places {
   readonly stateDir: string;
@@ -22,7 +23,7 @@ interface Places {
 /** Throws JournalError Locked, or FailureError, that names the process that has a place already. The state directory is there. */
 export async function claimPlaces({ stateDir, socketPath }: Places, opened: Opened): Promise<void> {
   opened.defer(takeLock(join(stateDir, 'scribe.lock'), `The state directory ${stateDir}`));
-  mkdirSync(dirname(socketPath), { recursive: true, mode: 0o711 });
+  makeDirectoriesSync(dirname(socketPath), 0o711);
   opened.defer(takeLock(`${socketPath}.lock`, `The socket ${socketPath}`));
   const listener = await listenerAt(socketPath);
   if (listener !== null)

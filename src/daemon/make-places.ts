@@ -3,12 +3,13 @@
  * in them than they should, whoever made them. A directory that was too open is a finding: somebody may have used it.
  * Must not touch what lies deeper: behind these directories nobody else gets.
  */
-import { chmodSync, chownSync, mkdirSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { chmodSync, chownSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorCodeOf } from '../platform/linux/syscalls.ts';
 import { FailureError, messageOf } from '../domain/model/errors.ts';
 import type { Config } from '../config/config.ts';
 import { DIRECTORIES_OF_NODE } from '../domain/oci/directories-of-node.ts';
+import { makeDirectoriesSync } from '../platform/linux/make-directories.ts';
 
 const ROOT_MODE = 0o700;
 /** Root of a pod with users of its own goes through it to what is the pod's. */
@@ -53,7 +54,7 @@ function narrow(path: string, mode: number, report: (message: string) => void): 
 /** Throws FailureError that says which directory it was, and how to name another one. */
 function make(option: 'root' | 'state', path: string, mode: number): void {
   try {
-    mkdirSync(path, { recursive: true, mode });
+    makeDirectoriesSync(path, mode);
   } catch (error) {
     const remedy = `Take away what is in the way, or name another directory (--${option}, or ${option} of [serve]).`;
     throw new FailureError('HostFailed', `There can be no directory ${path}: ${messageOf(error)}. ${remedy}`, {

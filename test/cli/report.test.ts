@@ -361,23 +361,6 @@ describe('report of a story', () => {
     assert.equal(counts(jsonLines<Row>(byId.stdout)), 1);
   });
 
-  test('what is mistyped is said, and that nothing fits', async (t) => {
-    const { dir } = await rootWith(t, (await tell()).records);
-    const said = (...words: readonly string[]): Promise<Said> => scribe(['report', '--root', dir, ...words]);
-    assert.match((await said('exec')).stderr, /did you mean execs\?/);
-    assert.match((await said('--per', 'week')).stderr, /--per week: there are day and hour/);
-    assert.equal((await said('--limit', '0')).exitStatus, 2);
-    const nothing = await said('pulls', '--image', 'nowhere.test/none:1');
-    assert.deepEqual(
-      [nothing.exitStatus, nothing.stdout, nothing.stderr],
-      [0, '', 'scribe: Nothing was recorded that fits.\n'],
-    );
-    const behind = await said('--since', '9000');
-    assert.match(behind.stdout, /^Commands and sessions in containers: none\n/);
-    assert.match(behind.stderr, /^scribe: Nothing was recorded that fits: the journal ends with record \d+\.\n$/);
-    assert.deepEqual(await said('--json', '--since', '9000'), { ...nothing, stderr: '' });
-  });
-
   test('what an NRI plugin asked for is called by its name, and not by nobody', async (t) => {
     const node = await startNode({
       perform: {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { codeOf } from '../../scripts/lib/cri-client.ts';
 import { buildImage } from '../../scripts/lib/image.ts';
-import type { ContainerConfig, DeepPartial, Mount } from '../../src/wire/cri/api.ts';
+import { type ContainerConfig, ContainerState, type DeepPartial, type Mount } from '../../src/wire/cri/api.ts';
 import { parseMountInfo, readMountInfo } from '../../src/platform/linux/mounts.ts';
 import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
@@ -30,6 +30,38 @@ describe('mounts of containers', () => {
     const cmd = ['sh', '-c', `(${script}) 2>&1`];
     return (await node.daemon.cri.runtime.execSync({ containerId, cmd, timeout: '10' })).stdout.toString();
   };
+
+  test('from where no directory can be made are refused, logs there are given up, and nothing else waits', async () => {
+    const nowhere = '/proc/scribe-has-none/here';
+    const { podSandboxId, containerId } = await run('beside', {});
+    const sandboxConfig = podConfig(node.daemon, 'beside');
+    // More at once than libuv has threads.
+    const refused = Array.from({ length: 6 }, (_, index) =>
+      node.daemon.cri.runtime.createContainer({
+        podSandboxId,
+        config: containerConfig(`nowhere-${index}`, busyboxName, ['true'], {
+          mounts: [{ hostPath: `${nowhere}/${index}`, containerPath: '/data' }],
+        }),
+        sandboxConfig,
+      }),
+    );
+    for (const result of await Promise.allSettled(refused)) {
+      const said = result.status === 'rejected' ? String(result.reason) : 'made';
+      assert.match(said, /mounts\.host_path \/proc\/scribe-has-none\/here\/\d cannot be used: ENOENT/);
+    }
+    const pod = { logDirectory: nowhere };
+    const container = { logPath: 'main/0.log' };
+    const silent = await runPod(
+      node.daemon,
+      'silent',
+      busyboxName,
+      ['sh', '-c', 'echo x; sleep 1000'],
+      { pod, container },
+      owner,
+    );
+    assert.equal((await statusOf(node.daemon, silent.containerId)).state, ContainerState.CONTAINER_RUNNING);
+    assert.equal(await shell(containerId, 'echo answered'), 'answered\n');
+  });
 
   test('have the options that are asked for, each of them on its own, and Status says that they can be', async () => {
     const dir = await tempDir(owner);

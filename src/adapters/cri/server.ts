@@ -2,7 +2,7 @@
  * The CRI socket: accepts connections, learns who they are, and serves RuntimeService, ImageService, health,
  * reflection and scribe's own services on them. The socket is 0660; whoever may open it may do all.
  */
-import { chmod, chown, mkdir, rm } from 'node:fs/promises';
+import { chmod, chown, rm } from 'node:fs/promises';
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
@@ -22,6 +22,7 @@ import { refusedForSize } from './refused-for-size.ts';
 import { reflectionService, ServerReflectionAlphaDefinition } from './services/reflection.ts';
 import { runtimeService } from './services/runtime-service.ts';
 import { type ServiceOptions, type ServiceParts, serviceOf } from './service.ts';
+import { makeDirectories } from '../../platform/linux/make-directories.ts';
 
 /** Streams one connection may have open; more wait, so that no client takes the daemon alone. */
 const STREAMS_MAX = 1_000;
@@ -133,7 +134,7 @@ async function refuse(parts: CriParts, rpc: string, context: CallContext): Promi
 
 /** The daemon's umask keeps all but root out until owner and mode are right. */
 async function listen(listener: NetServer, { socketPath, socketMode, socketGid }: CriServerOptions): Promise<void> {
-  await mkdir(dirname(socketPath), { recursive: true, mode: 0o711 });
+  await makeDirectories(dirname(socketPath), 0o711);
   await rm(socketPath, { force: true });
   await new Promise<void>((resolve, reject) => {
     listener.once('error', reject);

@@ -3,12 +3,13 @@
  * kubelet leaves hostPath volumes without a type to the runtime; links are resolved, so that the spec names what was
  * looked at; and the mount it lies on says how mounts below it spread.
  */
-import { mkdir, realpath, stat } from 'node:fs/promises';
+import { realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { MountFact } from '../../domain/model/container-facts.ts';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { type MountInfo, mountInfoOf, readMountLines } from '../../platform/linux/mounts.ts';
 import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { makeDirectories } from '../../platform/linux/make-directories.ts';
 
 /** Flags of a mount that whoever mounts it again without being its owner has to keep. */
 const KEPT_FLAGS: ReadonlySet<string> = new Set([
@@ -36,7 +37,7 @@ async function resolved(hostPath: string): Promise<string> {
     return await realpath(hostPath);
   } catch (error) {
     if (errorCodeOf(error) !== 'ENOENT') throw error;
-    await mkdir(hostPath, { recursive: true, mode: 0o755 });
+    await makeDirectories(hostPath, 0o755);
     return realpath(hostPath);
   }
 }

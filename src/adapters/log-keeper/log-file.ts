@@ -7,16 +7,7 @@
  * them, and needs no buffer per container. Only a disk that has just been slow is written from libuv's threads, so
  * that its pace is felt by those who log to it and by nobody else.
  */
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  ftruncateSync,
-  mkdirSync,
-  openSync,
-  write as writeCallback,
-  writeSync,
-} from 'node:fs';
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, write as writeCallback, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
@@ -26,6 +17,7 @@ import { isReplaced, recordsIn } from './replaced-log.ts';
 import type { LogTrouble } from './types.ts';
 import type { LogPlace } from './unwritten-output.ts';
 import type { WriteRecords } from './records.ts';
+import { makeDirectoriesSync } from '../../platform/linux/make-directories.ts';
 
 const FILE_MODE = 0o640;
 const DIRECTORY_MODE = 0o755;
@@ -91,7 +83,7 @@ const openLog = (path: string, directory: string | undefined): number => {
     return openRegularFile(path, directory);
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
-    mkdirSync(dirname(path), { recursive: true, mode: DIRECTORY_MODE });
+    makeDirectoriesSync(dirname(path), DIRECTORY_MODE);
     return openRegularFile(path, directory);
   }
 };

@@ -4,8 +4,9 @@
  * its log, and with it root's hand, elsewhere. (openat2(2) does this in one call, but the keeper loads nothing to make
  * it by.)
  */
-import { closeSync, constants, mkdirSync, openSync } from 'node:fs';
+import { closeSync, constants, openSync } from 'node:fs';
 import { relative } from 'node:path';
+import { makeDirectoriesSync } from '../../platform/linux/make-directories.ts';
 
 const DIRECTORY_MODE = 0o755;
 const DIRECTORY_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY;
@@ -24,7 +25,7 @@ const openOrMake = (path: string, flags: number): number => {
     return openSync(path, flags);
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error;
-    mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE });
+    makeDirectoriesSync(path, DIRECTORY_MODE);
     return openSync(path, flags);
   }
 };

@@ -1,10 +1,10 @@
 /** NRI's socket: where plugins connect by themselves. Knows nothing of what they say. */
-import { mkdir } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { messageOf } from '../../domain/model/errors.ts';
 import { dial } from '../../platform/linux/dial.ts';
 import { listenUnix, type UnixListener } from '../../platform/linux/unix-listener.ts';
+import { makeDirectories } from '../../platform/linux/make-directories.ts';
 
 const CONNECTIONS_MAX = 128;
 const DIAL_MS = 1_000;
@@ -32,7 +32,7 @@ export const listenForPlugins = async (
   report: (sentence: string) => void,
 ): Promise<UnixListener | null> => {
   try {
-    await mkdir(dirname(socketPath), { recursive: true, mode: 0o700 });
+    await makeDirectories(dirname(socketPath), 0o700);
     if (await isServed(socketPath)) throw new Error('another runtime is listening there');
     return await listenUnix(socketPath, CONNECTIONS_MAX, onConnection);
   } catch (error) {

@@ -2,13 +2,14 @@
  * Writes the journal's tree as files that verifiers of tile-based logs read (c2sp.org/tlog-tiles): tiles, entries and, last,
  * the checkpoint, so that whoever reads meanwhile finds all that it names. An entry is a record's body_hash: no body is in it.
  */
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { TILE_WIDTH, tileWidth } from '../../journal/merkle.ts';
 import { type Note, noteText, parseNote } from '../../journal/notes.ts';
 import type { OpenedTree } from '../../journal/open-tree.ts';
 import { failure } from '../command.ts';
 import { counted, grouped } from '../format.ts';
+import { makeDirectories } from '../../platform/linux/make-directories.ts';
 
 const CHECKPOINT = 'checkpoint';
 /** So many files are written at once. */
@@ -82,12 +83,15 @@ const refuseIn =
     );
   };
 
+/** As the umask leaves it: others may read what is published. */
+const DIRECTORY_MODE = 0o777;
+
 /** A batch is begun and waited for as one, so that no failure in it is nobody's. */
 const writeFiles = async (dir: string, files: Iterable<TlogFile>): Promise<void> => {
   const made = new Set<string>();
   const writeOne = async ({ path, content }: TlogFile): Promise<void> => {
     const parent = dirname(join(dir, path));
-    if (!made.has(parent)) await mkdir(parent, { recursive: true });
+    if (!made.has(parent)) await makeDirectories(parent, DIRECTORY_MODE);
     made.add(parent);
     await writeFile(join(dir, path), content);
   };

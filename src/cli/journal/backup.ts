@@ -1,5 +1,5 @@
 /** `scribe journal backup`: a copy of the journal of one moment, beside the daemon that goes on writing it. */
-import { copyFile, mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
+import { copyFile, rm, rmdir, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { messageOf } from '../../domain/model/errors.ts';
@@ -15,6 +15,7 @@ import { bytes, counted, grouped } from '../format.ts';
 import { write } from '../io.ts';
 import { configOption, journalOf, readableJournal, readsInRoot, rootOf, rootOption } from '../places.ts';
 import { createProgress, type Progress } from '../progress.ts';
+import { makeDirectories } from '../../platform/linux/make-directories.ts';
 
 const PAGE_BYTES = 4096;
 
@@ -81,7 +82,7 @@ export const journalBackup = command({
       throw failure(`--with-key: ${from.key} is no key that signs.`);
     const copyPath = journalOf(dir);
     if (existsSync(copyPath)) throw failure(`There is a journal at ${copyPath} already; name another directory.`);
-    const outermost = await mkdir(dir, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
+    const outermost = await makeDirectories(dir, 0o700).catch((error: unknown) => {
       throw failure(`The directory ${dir} cannot be made: ${messageOf(error)}.`, error);
     });
     const made = outermost === undefined ? [] : directoriesUpTo(outermost, dir);

@@ -311,6 +311,10 @@ describe('mount sources', () => {
       refusedWith('HostFailed', /mounts\.host_path .*dangling/),
     );
     await assert.rejects(ask({ mountPaths: [join(dir, 'real/file/below')] }), refusedWith('InvalidField', /ENOTDIR/));
+    await assert.rejects(
+      ask({ mountPaths: ['/proc/scribe-has-none/here'] }),
+      refusedWith('HostFailed', /mounts\.host_path \/proc\/.*ENOENT/),
+    );
     await symlink('round', join(dir, 'about'));
     await symlink('about', join(dir, 'round'));
     await assert.rejects(

@@ -30,6 +30,11 @@ describe('a log beneath its directory', () => {
     );
   });
 
+  it('is given up where its directory takes none', () => {
+    const nowhere = '/proc/scribe-has-none';
+    assert.throws(() => openBeneath(nowhere, `${nowhere}/main/0.log`, FLAGS, 0o640), { code: 'ENOENT' });
+  });
+
   it('is not opened through a link, at the end, in the middle or dangling', async (t) => {
     const dir = await tempDir(t);
     const [pod, elsewhere] = [join(dir, 'pod'), join(dir, 'elsewhere')];
