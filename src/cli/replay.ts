@@ -1,5 +1,6 @@
 /** `scribe replay`: decides again what journals say was decided, and shows where that differs. */
 import { dirname, resolve } from 'node:path';
+import { bare } from '../domain/values/sentence.ts';
 import { command, failure, misuse, type Values } from './command.ts';
 import { withRemedy } from './damage.ts';
 import { counted, grouped } from './format.ts';
@@ -14,7 +15,6 @@ import { showJson, showTable, type Shown } from './replay/show.ts';
 import { isCrashReport, openSource } from './replay/open-source.ts';
 import type { Source } from './replay/source.ts';
 import { MOMENT_FORMS, type Moment, parseMoment, seqAt } from './time-argument.ts';
-import { bare } from '../domain/values/sentence.ts';
 
 const options = {
   root: rootOption,

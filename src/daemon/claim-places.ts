@@ -12,8 +12,8 @@ import { errorCodeOf, peerCredentials } from '../platform/linux/syscalls.ts';
 import type { NodeFacts } from '../domain/model/node-facts.ts';
 import type { NodeState } from '../domain/model/state.ts';
 import { takeLock } from '../journal/lock.ts';
-import type { Opened } from './closing.ts';
 import { makeDirectoriesSync } from '../platform/linux/make-directories.ts';
+import type { Opened } from './closing.ts';
 
 interface Places {
   readonly stateDir: string;

@@ -5,10 +5,10 @@
  */
 import { delimiter } from 'node:path';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
+import { bare } from '../../domain/values/sentence.ts';
 import { findIn } from '../../platform/linux/find-program.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import { parsePluginError } from './result.ts';
-import { bare } from '../../domain/values/sentence.ts';
 
 const OUTPUT_BYTES_MAX = 64 * 1024;
 /** A plugin takes some 20 ms; one that is killed while it reserves an address may note it for nobody. */

@@ -7,6 +7,7 @@ import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import type { Failure } from '../../domain/model/errors.ts';
+import { makeDirectories } from '../../platform/linux/make-directories.ts';
 import { orAfter } from '../../platform/rpc/timeout.ts';
 import { ImageServiceDefinition, RuntimeServiceDefinition } from '../../wire/cri/api.ts';
 import { HealthDefinition } from '../../wire/grpc/health/v1/health.ts';
@@ -22,7 +23,6 @@ import { refusedForSize } from './refused-for-size.ts';
 import { reflectionService, ServerReflectionAlphaDefinition } from './services/reflection.ts';
 import { runtimeService } from './services/runtime-service.ts';
 import { type ServiceOptions, type ServiceParts, serviceOf } from './service.ts';
-import { makeDirectories } from '../../platform/linux/make-directories.ts';
 
 /** Streams one connection may have open; more wait, so that no client takes the daemon alone. */
 const STREAMS_MAX = 1_000;

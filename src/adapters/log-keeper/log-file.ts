@@ -11,13 +11,13 @@ import { closeSync, constants, fstatSync, ftruncateSync, openSync, write as writ
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
+import { makeDirectoriesSync } from '../../platform/linux/make-directories.ts';
 import { type Backoff, backoffMs } from '../../platform/rpc/retry.ts';
 import { openBeneath } from './open-beneath.ts';
 import { isReplaced, recordsIn } from './replaced-log.ts';
 import type { LogTrouble } from './types.ts';
 import type { LogPlace } from './unwritten-output.ts';
 import type { WriteRecords } from './records.ts';
-import { makeDirectoriesSync } from '../../platform/linux/make-directories.ts';
 
 const FILE_MODE = 0o640;
 const DIRECTORY_MODE = 0o755;

@@ -23,11 +23,11 @@ import { startPlugin } from './launch/program.ts';
 import { ownWords } from './messages/reading.ts';
 import type { NriPlugin, NriPluginChange, NriPlugins, NriPluginStatus, TakeNriUpdates } from './plugins.ts';
 import { pluginName, pluginOfId } from '../../domain/nri/plugins.ts';
+import { bare } from '../../domain/values/sentence.ts';
 import type { PluginName } from './plugin-names.ts';
 import { type PluginPolicy, policyOf } from './policy.ts';
 import { notAsked } from './request.ts';
 import { createSession, type Session } from './session.ts';
-import { bare } from '../../domain/values/sentence.ts';
 
 export interface NriPluginsOptions {
   readonly settings: NriSettings;

@@ -14,6 +14,7 @@ import { isVeto, mergedAnswers, updatesIn } from '../../domain/nri/answers.ts';
 import { pluginName } from '../../domain/nri/plugins.ts';
 import { toCriResources } from '../../domain/nri/resources.ts';
 import { updatedResources } from '../../domain/nri/updates.ts';
+import { bare } from '../../domain/values/sentence.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
 import type * as wire from '../../wire/nri/api.ts';
 import {
@@ -28,7 +29,6 @@ import type { TokenOf } from './messages/secrets.ts';
 import { adjustmentToWire, containerToWire, ownersToWire, podSandboxToWire, updateToWire } from './messages/to-wire.ts';
 import type { AnswerOf, NriFailure, NriPlugins, RequestOf } from './plugins.ts';
 import type { ValuesOf } from './secret-values.ts';
-import { bare } from '../../domain/values/sentence.ts';
 
 interface Options {
   readonly plugins: Pick<NriPlugins, 'ask' | 'synchronize' | 'dismiss'>;

@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { messageOf } from '../../domain/model/errors.ts';
 import { dial } from '../../platform/linux/dial.ts';
-import { listenUnix, type UnixListener } from '../../platform/linux/unix-listener.ts';
 import { makeDirectories } from '../../platform/linux/make-directories.ts';
+import { listenUnix, type UnixListener } from '../../platform/linux/unix-listener.ts';
 
 const CONNECTIONS_MAX = 128;
 const DIAL_MS = 1_000;

@@ -22,6 +22,7 @@ import type {
   RequestOf,
 } from './plugins.ts';
 import { pluginName } from '../../domain/nri/plugins.ts';
+import { bare } from '../../domain/values/sentence.ts';
 import type { PluginPolicy } from './policy.ts';
 import {
   type Asked,
@@ -34,7 +35,6 @@ import {
   sendRequest,
 } from './request.ts';
 import { sendAll, synchronizeTimeoutMs } from './synchronize.ts';
-import { bare } from '../../domain/values/sentence.ts';
 
 export interface Session {
   readonly plugin: NriPlugin;

@@ -7,9 +7,9 @@ import { dirname, join } from 'node:path';
 import { TILE_WIDTH, tileWidth } from '../../journal/merkle.ts';
 import { type Note, noteText, parseNote } from '../../journal/notes.ts';
 import type { OpenedTree } from '../../journal/open-tree.ts';
+import { makeDirectories } from '../../platform/linux/make-directories.ts';
 import { failure } from '../command.ts';
 import { counted, grouped } from '../format.ts';
-import { makeDirectories } from '../../platform/linux/make-directories.ts';
 
 const CHECKPOINT = 'checkpoint';
 /** So many files are written at once. */

@@ -10,12 +10,12 @@ import { passing } from '../../journal/left-behind.ts';
 import { openReader } from '../../journal/open.ts';
 import { vkeyIn } from '../../journal/open-tree.ts';
 import { type VerifyReport, verifyJournal } from '../../journal/verify.ts';
+import { makeDirectories } from '../../platform/linux/make-directories.ts';
 import { command, failure, misuse } from '../command.ts';
 import { bytes, counted, grouped } from '../format.ts';
 import { write } from '../io.ts';
 import { configOption, journalOf, readableJournal, readsInRoot, rootOf, rootOption } from '../places.ts';
 import { createProgress, type Progress } from '../progress.ts';
-import { makeDirectories } from '../../platform/linux/make-directories.ts';
 
 const PAGE_BYTES = 4096;
 

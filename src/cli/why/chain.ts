@@ -1,6 +1,7 @@
 /** The chain of causes as sentences, a record each: who asked, what plugins changed, what failed, how it ended. Pure. */
 import { fieldsOwnedBy } from './plugins.ts';
 import { rpcOf, type Sequenced } from '../../domain/model/records.ts';
+import { bare } from '../../domain/values/sentence.ts';
 import { duration } from '../format.ts';
 import { detailOf, wordsOf } from '../history/words.ts';
 import type { Link } from './answer.ts';
@@ -9,7 +10,6 @@ import { askedFor, askerOf, capital } from './people.ts';
 import type { EventOf, Records } from './records.ts';
 import { stepLinks, stepsOf } from './steps.ts';
 import type { Style } from '../table.ts';
-import { bare } from '../../domain/values/sentence.ts';
 
 interface Sentence {
   readonly text: string;

@@ -2,6 +2,7 @@
 import { containerStateOf } from '../../domain/model/container-state.ts';
 import { containerStream, type Sequenced, sandboxStream } from '../../domain/model/records.ts';
 import type { Container } from '../../domain/model/state.ts';
+import { bare } from '../../domain/values/sentence.ts';
 import { duration, shortId } from '../format.ts';
 import type { Fact } from './answer.ts';
 import { endedHow } from './container-end.ts';
@@ -11,7 +12,6 @@ import { askedFor, thingWords } from './people.ts';
 import { fieldsOwnedBy } from './plugins.ts';
 import { type EventOf, lastOf } from './records.ts';
 import { isOpen, slowestOf, type Step, stepName } from './steps.ts';
-import { bare } from '../../domain/values/sentence.ts';
 
 const ago = (nowNs: bigint, atNs: bigint): string => `${duration(nowNs > atNs ? nowNs - atNs : 0n)} ago`;
 

@@ -1,5 +1,6 @@
 /** From what is meant to the answer: which records belong to its story, and which sentence comes first. */
 import { type RecordType, sandboxStream, type Sequenced, subjectOf } from '../../domain/model/records.ts';
+import { bare } from '../../domain/values/sentence.ts';
 import { bytes, duration } from '../format.ts';
 import type { Answer } from './answer.ts';
 import { callFacts, callHeadline, callStory } from './call.ts';
@@ -12,7 +13,6 @@ import { capital, thingWords } from './people.ts';
 import { podFacts, podHeadline, podStory } from './pod.ts';
 import type { EventOf } from './records.ts';
 import type { Found } from './find.ts';
-import { bare } from '../../domain/values/sentence.ts';
 
 /** Of a pod, what its containers feel. */
 const OF_POD: ReadonlySet<RecordType> = new Set(['shim.lost', 'sandbox.lost', 'sandbox.stopping', 'sandbox.failed']);

@@ -4,11 +4,11 @@ import { effectId, type Intent, type Sequenced } from '../../domain/model/record
 import type { Failure } from '../../domain/model/errors.ts';
 import type { PluginAnswer } from '../../domain/model/nri-plugins.ts';
 import { pluginOfId } from '../../domain/nri/plugins.ts';
+import { bare } from '../../domain/values/sentence.ts';
 import { duration } from '../format.ts';
 import { answersOf, answersWords } from '../history/plugins.ts';
 import type { Link } from './answer.ts';
 import { isOf } from './records.ts';
-import { bare } from '../../domain/values/sentence.ts';
 
 export interface Step {
   readonly stream: string;

@@ -8,8 +8,8 @@ import type { PluginAnswer } from '../model/nri-plugins.ts';
 import type { NriPluginInstance, NriPodSandbox } from '../model/nri-views.ts';
 import { refused, type Result, succeeded } from '../model/result.ts';
 import { shown } from '../oci/refuse.ts';
-import { bareName, pluginName } from './plugins.ts';
 import { bare } from '../values/sentence.ts';
+import { bareName, pluginName } from './plugins.ts';
 
 export interface RequiredPlugin {
   /** "name" or "NN-name". */

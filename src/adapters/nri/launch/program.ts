@@ -7,10 +7,10 @@ import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../../domain/model/errors.ts';
+import { bare } from '../../../domain/values/sentence.ts';
 import { orAfter, within } from '../../../platform/rpc/timeout.ts';
 import type { RunResult, Spawner } from '../../../platform/spawner/types.ts';
 import type { FoundPlugin } from './discover.ts';
-import { bare } from '../../../domain/values/sentence.ts';
 
 export interface PluginProgram {
   readonly socket: Socket;
