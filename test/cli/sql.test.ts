@@ -59,8 +59,8 @@ describe('sql', () => {
 
   test('the queries of the page are answered, by any other SQLite too', async () => {
     const page = await readFile(docs, 'utf8');
-    const examples = [...page.matchAll(/^ {4}(SELECT [^;]*;)$/gm)].map(([, query = '']) => query);
-    assert.equal(examples.length, 7);
+    const examples = [...page.matchAll(/^ {4}((?:SELECT|WITH) [^;]*;)$/gm)].map(([, query = '']) => query);
+    assert.equal(examples.length, 8);
     const other = new DatabaseSync(path, { readOnly: true });
     const queries = openQueries(path);
     for (const query of examples)

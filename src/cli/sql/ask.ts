@@ -48,7 +48,7 @@ export async function* ask({ journalPath, sql, timeLimitMs, signal }: Question):
     if (time.isOver) {
       const limit = duration(BigInt(timeLimitMs) * 1_000_000n);
       throw failure(
-        `The query took longer than ${limit} and was ended. Narrow it by seq or at, or give more --time-limit.`,
+        `The query took longer than ${limit} and was ended. Narrow it by seq or at, have what is joined made once (WITH e AS MATERIALIZED (SELECT * FROM exits) ...), or give more --time-limit.`,
       );
     }
     if (code !== 0) throw failure((await said) || 'The process that was to answer has ended.');
