@@ -3,7 +3,7 @@
  * with crictl, with the network of their own and the node's, and when they fall over by themselves.
  */
 import assert from 'node:assert/strict';
-import { mkdir, readFile, readlink, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, readlink, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { codeOf } from '../../scripts/lib/cri-client.ts';
@@ -153,9 +153,18 @@ describe('pods', () => {
     assert.match(await crictl('ps'), /Running\s+talker/);
     assert.equal(await crictl('exec', '--sync', id.slice(0, 12), 'sh', '-c', 'echo $GREETER'), 'crictl');
     await eventually('the log line', async () => (await crictl('logs', id)) === 'hello from crictl');
-    const inspected = JSON.parse(await crictl('inspect', id)) as { status: { state: string }; info: { pid: number } };
+    const inspected = JSON.parse(await crictl('inspect', id)) as {
+      status: { state: string };
+      info: { pid: number; runtimeSpec: { process: { env: string[] } } };
+    };
     assert.equal(inspected.status.state, 'CONTAINER_RUNNING');
     assert.match(await readFile(`/proc/${inspected.info.pid}/cmdline`, 'utf8'), /^sleep/);
+    assert.match(inspected.info.runtimeSpec.process.env.join(), /GREETER=secret:/);
+    // As people look for a pod's network with other runtimes, to look into it.
+    const path = '{{range .info.runtimeSpec.linux.namespaces}}{{if eq .type "network"}}{{.path}}{{end}}{{end}}';
+    const netnsPath = await crictl('inspectp', '--output', 'go-template', '--template', path, podId);
+    const inPod = await readlink(`/proc/${inspected.info.pid}/ns/net`);
+    assert.equal(`net:[${(await stat(netnsPath)).ino}]`, inPod);
     assert.match(await crictl('inspectp', podId), /"state": "SANDBOX_READY"/);
     assert.match(await crictl('stats', id), /talker/);
     await crictl('stop', '--timeout', '0', id);

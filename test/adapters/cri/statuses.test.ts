@@ -4,6 +4,7 @@ import { describe, it } from 'node:test';
 import * as wire from '../../../src/wire/cri/api.ts';
 import { GrpcCode } from '../../../src/domain/model/errors.ts';
 import { codeOf } from '../../../scripts/lib/cri-client.ts';
+import type { OciSpec } from '../../../src/domain/model/oci.ts';
 import { FACTS } from '../../simulation/facts.ts';
 import { container, idOf, image, podSandbox, startServer, testModel } from './support.ts';
 import { CREATED, CREATING, exited } from '../../support/phases.ts';
@@ -156,6 +157,68 @@ describe('statuses', { timeout: 20_000 }, () => {
     const ofPod = await cri.runtime.podSandboxStatus({ podSandboxId: pod, verbose: true });
     const podInfo = JSON.parse(ofPod.info['info'] ?? '') as Record<string, unknown>;
     assert.deepEqual([podInfo['pid'], podInfo['processStatus'], podInfo['runtimeHandler']], [41, 'running', 'runc']);
+  });
+
+  it('verbose statuses have configurations in the words of api.proto, whose clients read them again', async (t) => {
+    const { cri } = await startServer(t, { view: filled() });
+    const infoOf = ({ info }: { readonly info: Readonly<Record<string, string>> }) =>
+      JSON.parse(info['info'] ?? '') as Record<string, unknown>;
+    assert.deepEqual(infoOf(await cri.runtime.containerStatus({ containerId: id, verbose: true }))['config'], {
+      metadata: { name: 'main', attempt: 2 },
+      image: { image: 'busybox', user_specified_image: 'busybox' },
+      labels: { l: '1' },
+      annotations: { a: '2' },
+      mounts: [{ container_path: '/data', host_path: '/host', readonly: true }],
+      log_path: 'main/0.log',
+      envs: [{ key: 'SECRET', token: 'token-of-it' }],
+      linux: { resources: { memory_limit_in_bytes: 1024, cpu_shares: 2 } },
+    });
+    assert.deepEqual(infoOf(await cri.runtime.podSandboxStatus({ podSandboxId: pod, verbose: true }))['config'], {
+      metadata: { name: 'p', uid: 'u', namespace: 'n' },
+      log_directory: '/var/log/pods/p',
+    });
+  });
+
+  it('C12: verbose statuses have the OCI spec as it is now, in text, with tokens where secrets were', async (t) => {
+    const view = filled();
+    view.state.facts = FACTS;
+    const args = [{ token: 'token-of-an-argument' }, 'word'];
+    const facts = { user: { uid: 1000, gid: 0, additionalGids: [7] }, devices: [], mounts: [] };
+    const asked = { ...config, mounts: [], command: args };
+    const network = { confListName: 'n', netnsPath: '/run/netns/p' };
+    view.put({
+      sandboxes: [
+        podSandbox(pod, { network, steps: { netns: 'done', task: 'done' } } as never),
+        podSandbox(idOf('e'), { network, sandboxer: 'none', task: null, steps: { namespaces: 'done' } } as never),
+        podSandbox(idOf('f'), { network, sandboxer: 'none', task: null, steps: { namespaces: 'undone' } } as never),
+      ],
+      containers: [container(id, pod, { config: asked, facts, resources: { memoryLimitInBytes: '4096' } })],
+    });
+    const { cri } = await startServer(t, { view });
+    const specIn = ({ info }: { readonly info: Readonly<Record<string, string>> }) =>
+      (JSON.parse(info['info'] ?? '') as { readonly runtimeSpec: OciSpec }).runtimeSpec;
+    const { process, linux } = specIn(await cri.runtime.containerStatus({ containerId: id, verbose: true }));
+    assert.deepEqual(process.args, ['token-of-an-argument', 'word']);
+    assert.ok(process.env.includes('SECRET=token-of-it'));
+    assert.equal(process.user.uid, 1000);
+    assert.equal(linux.resources.memory?.limit, 4096, 'the limits that hold now');
+    const networkOf = async (podSandboxId: string): Promise<unknown> =>
+      specIn(await cri.runtime.podSandboxStatus({ podSandboxId, verbose: true })).linux.namespaces.find(
+        ({ type }) => type === 'network',
+      );
+    assert.deepEqual(await networkOf(pod), { type: 'network', path: '/run/netns/p' });
+    const pinned = { type: 'network', path: `/state-dir/netns/${idOf('e')}` };
+    assert.deepEqual(await networkOf(idOf('e')), pinned, 'without a task, where it is pinned');
+    assert.equal(await networkOf(idOf('f')), undefined, 'what is gone is not told of');
+  });
+
+  it('a pod whose task has ended has no pid: the number may be another process’s', async (t) => {
+    const view = filled();
+    const ended = { exitStatus: 0, exitedAtNs: '5' };
+    view.put({ sandboxes: [podSandbox(idOf('e'), { phase: 'notReady', taskExit: ended } as never)] });
+    const { cri } = await startServer(t, { view });
+    const { info } = await cri.runtime.podSandboxStatus({ podSandboxId: idOf('e'), verbose: true });
+    assert.equal((JSON.parse(info['info'] ?? '') as { readonly pid: number }).pid, 0);
   });
 
   it('Version tells the name and the version of the runtime, and v1', async (t) => {

@@ -21,6 +21,7 @@ import * as wire from '../../../src/wire/cri/api.ts';
 import type * as domain from '../../../src/domain/model/cri.ts';
 import type { Container, ContainerExit, ContainerPhase, Image, PodSandbox } from '../../../src/domain/model/state.ts';
 import { container, idOf, image, podSandbox, startServer, testModel } from './support.ts';
+import { FACTS } from '../../simulation/facts.ts';
 import { CREATED, exited, running } from '../../support/phases.ts';
 
 /** All that JSON takes for a number. */
@@ -204,7 +205,9 @@ describe('whatever the journal holds', { timeout: 60_000 }, () => {
         wire.ContainerStats.decode(wire.ContainerStats.encode(containerStats(one, USAGE, undefined)).finish());
         const podUsage = { timestamp: '0', usage: USAGE, interfaces: null, containers: [] };
         wire.PodSandboxStats.decode(wire.PodSandboxStats.encode(podSandboxStats(pod, podUsage)).finish());
-        JSON.parse(JSON.stringify([podSandboxInfo(pod), containerInfo(one)]));
+        // With facts there are specs to be shown, of whatever a journal says.
+        state.facts = FACTS;
+        JSON.parse(JSON.stringify([podSandboxInfo(state, pod), containerInfo(state, one)]));
       }),
       { numRuns: 1_000 },
     );

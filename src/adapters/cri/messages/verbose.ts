@@ -1,9 +1,14 @@
-/** The info maps of verbose replies: JSON for people and tools. Holds tokens where secrets were (C12). */
+/**
+ * The info maps of verbose replies: JSON for people and tools. Configurations are in CRI's own words, specs in OCI's, and keys that tools look for are named as other runtimes name them. Holds tokens where secrets were (C12).
+ */
+import type { LinuxContainerResources } from '../../../domain/model/cri.ts';
 import { SANDBOX_STEPS, stateOf } from '../../../domain/pod-sandbox/steps.ts';
 import { containerStepsOf, liveTaskOf } from '../../../domain/model/container-state.ts';
 import { limitsOf } from '../../../domain/model/pod-sandbox-state.ts';
 import type { Container, NodeState, PodSandbox } from '../../../domain/model/state.ts';
 import type { CriParts } from '../parts.ts';
+import { inCriWords } from './cri-words.ts';
+import { shownContainerSpec, shownPodSpec } from './runtime-specs.ts';
 
 /** A pod without a pause task has no process of its own. */
 const processStatusOf = ({ sandboxer, taskExit }: PodSandbox): string => {
@@ -15,26 +20,41 @@ const processStatusOf = ({ sandboxer, taskExit }: PodSandbox): string => {
 export const hasOwnSandbox = ({ sandboxer, steps }: PodSandbox): boolean =>
   sandboxer === 'shim' && steps.task === 'done';
 
-export const podSandboxInfo = (sandbox: PodSandbox): Readonly<Record<string, unknown>> => ({
-  pid: sandbox.task?.pid ?? 0,
+/** 0 where no process of this node holds it (any more): the number may be another's by now. */
+const pidOf = ({ task, taskExit, steps }: PodSandbox): number =>
+  taskExit === null && steps.task === 'done' ? (task?.pid ?? 0) : 0;
+
+const limitsInfo = (sandbox: PodSandbox): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(
+    Object.entries(limitsOf(sandbox)).map(([name, limits]: [string, LinuxContainerResources]) => [
+      name,
+      inCriWords('runtime.v1.LinuxContainerResources', limits),
+    ]),
+  );
+
+export const podSandboxInfo = (state: Readonly<NodeState>, sandbox: PodSandbox): Readonly<Record<string, unknown>> => ({
+  pid: pidOf(sandbox),
   sandboxer: sandbox.sandboxer,
   ...(sandbox.platform === undefined ? {} : { platform: sandbox.platform }),
   processStatus: processStatusOf(sandbox),
   netNamespaceClosed: sandbox.stopped,
   runtimeHandler: sandbox.runtimeHandler,
   runtimeType: sandbox.handler.runtimeType,
-  config: sandbox.config,
-  ...limitsOf(sandbox),
+  config: inCriWords('runtime.v1.PodSandboxConfig', sandbox.config),
+  ...limitsInfo(sandbox),
+  runtimeSpec: shownPodSpec(state, sandbox),
   cniResult: sandbox.networkResult,
   steps: Object.fromEntries(SANDBOX_STEPS.map((step) => [step, stateOf(sandbox, step)])),
 });
 
-export const containerInfo = (container: Container): Readonly<Record<string, unknown>> => ({
+export const containerInfo = (state: Readonly<NodeState>, container: Container): Readonly<Record<string, unknown>> => ({
   sandboxID: container.podSandboxId,
   pid: liveTaskOf(container)?.pid ?? 0,
   removing: container.goal === 'remove',
   imageId: container.imageId,
-  config: container.config,
+  runtimeType: state.sandboxes.get(container.podSandboxId)?.handler.runtimeType ?? '',
+  config: inCriWords('runtime.v1.ContainerConfig', container.config),
+  runtimeSpec: shownContainerSpec(state, container),
   steps: containerStepsOf(container),
 });
 

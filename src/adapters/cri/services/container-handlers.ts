@@ -128,6 +128,6 @@ function statusReply(
   if (!verbose) return bytes;
   return {
     status: containerStatus(parts.view.state, container, state),
-    info: infoWhen(verbose, () => containerInfo(container)),
+    info: infoWhen(verbose, () => containerInfo(parts.view.state, container)),
   };
 }

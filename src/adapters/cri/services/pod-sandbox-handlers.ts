@@ -52,7 +52,7 @@ export function podSandboxHandlers(
           const found = sandbox(id);
           return {
             status: podSandboxStatus(found),
-            info: infoWhen(verbose, () => ({ ...podSandboxInfo(found), ...details })),
+            info: infoWhen(verbose, () => ({ ...podSandboxInfo(view.state, found), ...details })),
             containersStatuses: containerStatuses(view.state, containersIn(view.state, id)),
             timestamp: String(parts.statusesAtNs()),
           };
