@@ -100,6 +100,7 @@ export function criParts(sources: CriSources): CriComposition {
       report: sources.report,
     }),
     networkProblem: sources.networkProblem,
+    imageConfigOf: images.configOf,
     imageFsInfo: () => imageFsInfo(images, usage, config.serve.rootDir),
     runtimeHandlers: () => runtimeHandlers(view.state),
     describeConfig: () => ({

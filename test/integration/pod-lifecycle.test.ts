@@ -166,6 +166,11 @@ describe('pods', () => {
     const inPod = await readlink(`/proc/${inspected.info.pid}/ns/net`);
     assert.equal(`net:[${(await stat(netnsPath)).ino}]`, inPod);
     assert.match(await crictl('inspectp', podId), /"state": "SANDBOX_READY"/);
+    const words = '{{.info.imageSpec.os}} {{index .info.imageSpec.config.Cmd 0}} {{.info.imageSpec.rootfs.type}}';
+    assert.equal(
+      await crictl('inspecti', '--output', 'go-template', '--template', words, busyboxName),
+      'linux sh layers',
+    );
     assert.match(await crictl('stats', id), /talker/);
     await crictl('stop', '--timeout', '0', id);
     assert.match(await crictl('ps', '--all'), /Exited\s+talker/);

@@ -47,6 +47,8 @@ export interface CriParts {
   readonly podMetricsOf: (sandboxes: readonly PodSandbox[]) => Promise<wire.PodSandboxMetrics[]>;
   /** Why the plugins of the configured network take no pods now; null when they do, or can't tell. */
   readonly networkProblem: () => Promise<string | null>;
+  /** The config of the image with this id, as it came from its registry; null: it is not there, or too large to be shown. */
+  readonly imageConfigOf: (imageId: string) => Promise<Readonly<Record<string, unknown>> | null>;
   readonly imageFsInfo: () => Promise<wire.ImageFsInfoResponse>;
   /** Runtime features for Status, the default handler under the empty name too. */
   readonly runtimeHandlers: () => readonly wire.RuntimeHandler[];

@@ -19,6 +19,7 @@ import { type ImageLayout, imageLayout } from './layout.ts';
 import { createPullJobs, type PullJobs } from './pull/jobs.ts';
 import type { Progress } from './registry/pace.ts';
 import type { Snapshots } from './snapshots-port.ts';
+import { readShownConfig } from './shown-config.ts';
 import { createSnapshots } from './snapshots.ts';
 import { createTrees, type Trees } from './trees/trees.ts';
 import {
@@ -79,6 +80,8 @@ export interface ImagesAdapter {
   readonly forgetUpload: (upload: string) => void;
   /** Every layer's, of all that is pulled and loaded. */
   readonly progress: Observable<PullProgress>;
+  /** The config of the image with this id, as it came from its registry; null: it is not there, or too large to be shown. */
+  readonly configOf: (imageId: string) => Promise<Readonly<Record<string, unknown>> | null>;
   /** As it was counted last, without waiting. */
   readonly imageFsUsage: () => ImageFsUsage;
   /** What is whole in the store, so that what no image needs can be found after a crash. */
@@ -267,8 +270,7 @@ export const createImagesAdapter = async (options: ImagesAdapterOptions): Promis
     effects: effectsOf({
       layout,
       syncImage,
-      ...{ credentials, isHere },
-      turns,
+      ...{ credentials, isHere, turns },
       jobs,
       uploads,
       unpacker,
@@ -281,6 +283,7 @@ export const createImagesAdapter = async (options: ImagesAdapterOptions): Promis
     acceptUpload: uploads.accept,
     forgetUpload: uploads.forget,
     progress: progress.asObservable(),
+    configOf: (imageId) => readShownConfig(layout, imageId),
     imageFsUsage: usage.current,
     listContent: async () => {
       const { blobs, chainIds } = await takeInventory(layout);

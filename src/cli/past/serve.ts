@@ -82,6 +82,8 @@ const partsOf = ({ past, messageBytesMax, pinned, report }: PastServerOptions): 
     podStatsOf: async () => unmeasured(),
     podMetricsOf: async () => unmeasured(),
     networkProblem: async () => null,
+    // What is on the disk is of now.
+    imageConfigOf: async () => null,
     // crictl asks for it to see whether there is an image service at all.
     imageFsInfo: async () => ({ imageFilesystems: [], containerFilesystems: [] }),
     runtimeHandlers: () => runtimeHandlers(past.state),

@@ -144,7 +144,25 @@ describe('statuses', { timeout: 20_000 }, () => {
     }
     assert.equal(listed.length, 1);
     assert.deepEqual([found?.id, found?.size, found?.uid?.value, found?.username], ['sha256:i1', '1234', '1000', '']);
-    assert.deepEqual(JSON.parse(info['info'] ?? ''), { chainID: '', imageSpec: { config: { user: '1000:1000' } } });
+    assert.deepEqual(JSON.parse(info['info'] ?? ''), {
+      chainID: '',
+      imageSpec: { config: { User: '1000:1000' }, rootfs: { type: 'layers', diff_ids: [] } },
+    });
+  });
+
+  it('ImageStatus shows all of an image config that is there when verbose, in the words of OCI', async (t) => {
+    const imageSpec = { architecture: 'amd64', os: 'linux', config: { Labels: { of: 'its maker' }, Env: ['A=b'] } };
+    const asked: string[] = [];
+    const imageConfigOf = async (imageId: string) => {
+      asked.push(imageId);
+      return imageSpec;
+    };
+    const { cri } = await startServer(t, { view: filled(), parts: { imageConfigOf } });
+    await cri.image.imageStatus({ image: { image: 'busybox' } });
+    assert.deepEqual(asked, [], 'nothing is read for those who do not ask');
+    const { info } = await cri.image.imageStatus({ image: { image: 'busybox' }, verbose: true });
+    assert.deepEqual(JSON.parse(info['info'] ?? ''), { chainID: '', imageSpec });
+    assert.deepEqual(asked, ['sha256:i1']);
   });
 
   it('C12: verbose statuses tell pid, steps and config, with tokens where secrets were', async (t) => {

@@ -197,6 +197,7 @@ export const partsOf = (view: ReadModel, reads: ReadRow[], overrides: Partial<Cr
   statsOfAll: () => Promise.resolve([]),
   podStatsOf: () => Promise.resolve([]),
   podMetricsOf: () => Promise.resolve([]),
+  imageConfigOf: () => Promise.resolve(null),
   networkProblem: () => Promise.resolve(null),
   imageFsInfo: () => Promise.resolve({ imageFilesystems: [], containerFilesystems: [] }),
   runtimeHandlers: () => [],

@@ -15,7 +15,7 @@ import {
 } from '../../../src/adapters/cri/messages/entries.ts';
 import { int32, int64, uint32, uint64 } from '../../../src/adapters/cri/messages/numbers.ts';
 import * as toWire from '../../../src/adapters/cri/messages/to-wire.ts';
-import { containerInfo, podSandboxInfo } from '../../../src/adapters/cri/messages/verbose.ts';
+import { containerInfo, imageInfo, podSandboxInfo } from '../../../src/adapters/cri/messages/verbose.ts';
 import { containerStats, podSandboxStats } from '../../../src/adapters/cri/stats.ts';
 import * as wire from '../../../src/wire/cri/api.ts';
 import type * as domain from '../../../src/domain/model/cri.ts';
@@ -207,7 +207,9 @@ describe('whatever the journal holds', { timeout: 60_000 }, () => {
         wire.PodSandboxStats.decode(wire.PodSandboxStats.encode(podSandboxStats(pod, podUsage)).finish());
         // With facts there are specs to be shown, of whatever a journal says.
         state.facts = FACTS;
-        JSON.parse(JSON.stringify([podSandboxInfo(state, pod), containerInfo(state, one)]));
+        JSON.parse(
+          JSON.stringify([podSandboxInfo(state, pod), containerInfo(state, one), imageInfo(found.content, null)]),
+        );
       }),
       { numRuns: 1_000 },
     );

@@ -1,7 +1,9 @@
 /**
- * The info maps of verbose replies: JSON for people and tools. Configurations are in CRI's own words, specs in OCI's, and keys that tools look for are named as other runtimes name them. Holds tokens where secrets were (C12).
+ * The info maps of verbose replies: JSON for people and tools. Configurations are in CRI's own words, specs and image configs in
+ * OCI's, and keys that tools look for are named as other runtimes name them. Holds tokens where secrets were (C12).
  */
 import type { LinuxContainerResources } from '../../../domain/model/cri.ts';
+import type { ImageContent } from '../../../domain/model/image-content.ts';
 import { SANDBOX_STEPS, stateOf } from '../../../domain/pod-sandbox/steps.ts';
 import { containerStepsOf, liveTaskOf } from '../../../domain/model/container-state.ts';
 import { limitsOf } from '../../../domain/model/pod-sandbox-state.ts';
@@ -56,6 +58,29 @@ export const containerInfo = (state: Readonly<NodeState>, container: Container):
   config: inCriWords('runtime.v1.ContainerConfig', container.config),
   runtimeSpec: shownContainerSpec(state, container),
   steps: containerStepsOf(container),
+});
+
+/** What is known of an image's config without the config, in the words of OCI's image-spec. */
+const knownOfConfig = ({ config, layers }: ImageContent): Readonly<Record<string, unknown>> => ({
+  config: {
+    User: config.user,
+    Env: config.env,
+    Entrypoint: config.entrypoint,
+    Cmd: config.cmd,
+    Volumes: config.volumes === undefined ? undefined : Object.fromEntries(config.volumes.map((path) => [path, {}])),
+    WorkingDir: config.workingDir,
+    StopSignal: config.stopSignal,
+  },
+  rootfs: { type: 'layers', diff_ids: layers.map(({ diffId }) => diffId) },
+});
+
+/** `imageConfig`: the image's own, as it came from its registry; null: it can't be shown. */
+export const imageInfo = (
+  content: ImageContent,
+  imageConfig: Readonly<Record<string, unknown>> | null,
+): Readonly<Record<string, unknown>> => ({
+  chainID: content.layers.at(-1)?.chainId ?? '',
+  imageSpec: imageConfig ?? knownOfConfig(content),
 });
 
 /** What confines containers here beside namespaces and capabilities; null before the daemon knows. */

@@ -6,7 +6,7 @@ import type { Handlers } from '../context.ts';
 import { calling, done, reading } from '../calls.ts';
 import type { CriParts } from '../parts.ts';
 import { streamedList } from '../streamed-lists.ts';
-import { infoWhen } from '../messages/verbose.ts';
+import { imageInfo, infoWhen } from '../messages/verbose.ts';
 
 export function imageService(parts: CriParts): Handlers<typeof wire.ImageServiceDefinition> {
   const { view, lists } = parts;
@@ -29,11 +29,12 @@ export function imageService(parts: CriParts): Handlers<typeof wire.ImageService
       ({ image, verbose }) => {
         const found = findImage(view.state, named(image, 'image.image'));
         if (found === undefined) return { image: undefined, info: {} };
-        const { config, layers } = found.content;
-        return {
-          image: askedFor(lists.image(found), image),
-          info: infoWhen(verbose, () => ({ chainID: layers.at(-1)?.chainId ?? '', imageSpec: { config } })),
-        };
+        const { content } = found;
+        const shown = askedFor(lists.image(found), image);
+        if (!verbose) return { image: shown, info: {} };
+        return parts
+          .imageConfigOf(content.id)
+          .then((imageConfig) => ({ image: shown, info: infoWhen(verbose, () => imageInfo(content, imageConfig)) }));
       },
     ),
     pullImage: calling(
