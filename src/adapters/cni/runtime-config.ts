@@ -82,6 +82,9 @@ export const cniArgsOf = (network: PodNetwork): string =>
     .map(([key, value]) => `${key}=${value}`)
     .join(';');
 
+/** The most that the kernel passes to a program in one variable of its environment (MAX_ARG_STRLEN), with the NUL at its end. */
+const VARIABLE_BYTES_MAX = 131_072;
+
 /** Says why a pod's identifiers can't be given to plugins, null when they can (CNI 1.1, section 2, "Parameters"). */
 export const identifierProblem = (network: PodNetwork): string | null => {
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,254}$/.test(network.podSandboxId)) {
@@ -94,5 +97,8 @@ export const identifierProblem = (network: PodNetwork): string | null => {
     // A separator in a value would smuggle further arguments in.
     if (/[;=\p{Cc}]/u.test(value)) return `${JSON.stringify(value)} holds a character that CNI_ARGS can't carry`;
   }
+  const bytes = Buffer.byteLength(`CNI_ARGS=${cniArgsOf(network)}`) + 1;
+  if (bytes > VARIABLE_BYTES_MAX)
+    return `with its name, namespace and uid CNI_ARGS has ${bytes} bytes, and the kernel passes ${VARIABLE_BYTES_MAX}: shorten them`;
   return null;
 };

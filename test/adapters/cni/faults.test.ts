@@ -6,7 +6,8 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import type { CniConfList } from '../../../src/domain/model/cni.ts';
+import type { CniConfList, PodNetwork } from '../../../src/domain/model/cni.ts';
+import { cniArgsOf } from '../../../src/adapters/cni/runtime-config.ts';
 import { readProcessStat } from '../../../src/platform/linux/processes.ts';
 import { eventually } from '../../support/pods.ts';
 import { attach, context, detach, failureOf, makeNode, podNetwork, record, succeed } from './support.ts';
@@ -147,6 +148,27 @@ describe('plugins that misbehave', { timeout: 60_000 }, () => {
     await adapter.start();
     await node.addPlugin('forgetful', `echo '{"code":3,"msg":"never seen"}'; exit 1`);
     await detach(adapter, podNetwork(list('forgetful'), await node.makePodNetns()), null);
+  });
+
+  it('tells nobody of a pod with names that no program can be given, and gives it up at once', async (t) => {
+    const node = await makeNode(t);
+    const adapter = node.adapter();
+    await adapter.start();
+    await node.addPlugin('one', `${record}${succeed}`);
+    const netnsPath = await node.makePodNetns();
+    const { podSandboxId } = podNetwork(list('one'), netnsPath);
+    const named = (name: string): PodNetwork => podNetwork(list('one'), netnsPath, { name, podSandboxId });
+    // As many bytes as the kernel passes to a program in one variable, and one more.
+    const longest = 'n'.repeat(131_072 - `CNI_ARGS=${cniArgsOf(named(''))}\0`.length);
+    await attach(adapter, named(longest));
+    await detach(adapter, named(longest), null);
+    assert.equal((await node.calls()).length, 2);
+    const tooLong = named(`${longest}n`);
+    const failure = await failureOf(attach(adapter, tooLong));
+    assert.equal(failure.reason, 'InvalidField');
+    assert.match(failure.message, /name, namespace and uid CNI_ARGS has 131073 bytes/);
+    await detach(adapter, tooLong, null);
+    assert.equal((await node.calls()).length, 2);
   });
 
   it('does not attach to a namespace that is not there, nor with an identifier that could be misread', async (t) => {
