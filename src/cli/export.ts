@@ -11,14 +11,14 @@ import { type Level, levelOption, parseLevel } from './export/level.ts';
 import { createItemReader, type ItemPage, type ItemReader } from './export/records.ts';
 import { fileTarget, otlpTarget, streamTarget, type Target } from './export/target.ts';
 import { exportTlog } from './export/tlog.ts';
-import { counted } from './format.ts';
+import { counted, prunedAmong, prunedOf } from './format.ts';
 import { createGiven } from './given.ts';
 import { watchJournal } from './history/watch.ts';
 import { type Io, tellerTo, write } from './io.ts';
 import { newestFacts } from './newest-facts.ts';
 import { configOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { nothingFits, parseRange, rangeOptions, seqsOf } from './time-argument.ts';
-import { refuseAmbiguous, thingFilterOf, thingOptions } from './things.ts';
+import { choosesAll, refuseAmbiguous, type ThingFilter, thingFilterOf, thingOptions } from './things.ts';
 import type { Waiting } from './waiting.ts';
 
 /** As a file's name; ./- is a file that is called so. */
@@ -112,21 +112,35 @@ interface Export {
   readonly giving: (page: ItemPage) => Promise<void>;
 }
 
+interface Sent {
+  readonly records: number;
+  /** So many of the range are pruned: the target gets nothing of them. */
+  readonly pruned: number;
+}
+
 /** Sends a range, and says how many records of it, and saves the cursor after every page that the target has. */
 const sendRange = async (
   { items, writePage, level, target, cursor, giving }: Export,
   fromSeq: number,
   toSeq: number,
-): Promise<number> => {
-  let sent = 0;
+): Promise<Sent> => {
+  let [sent, pruned] = [0, 0];
   for (const page of items.pages(fromSeq, toSeq)) {
     await giving(page);
     sent += page.items.length;
+    pruned += page.pruned;
     const text = writePage(page.items, level);
     if (text !== '') await target.send(text);
     await cursor.save(page.throughSeq);
   }
-  return sent;
+  return { records: sent, pruned };
+};
+
+/** A target whose feed stood still for longer than records are kept misses some: nothing else would tell that. */
+const notePruned = async ({ pruned }: Sent, wanted: ThingFilter, { stderr }: Io): Promise<void> => {
+  if (pruned === 0) return;
+  const note = choosesAll(wanted) ? prunedOf(pruned, 'nothing of that is exported.') : prunedAmong(pruned);
+  await write(stderr, `scribe: ${note}\n`);
 };
 
 const records = async (path: string, values: Values<typeof options>, io: Io): Promise<0 | 1> => {
@@ -159,8 +173,9 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
     const firstSeq = next;
     items.learnThrough(toSeq);
     const sent = await sendRange(run, next, toSeq);
-    void io.recordRead?.({ fromSeq: firstSeq, toSeq, shown: sent });
-    if (sent === 0 && !follow)
+    void io.recordRead?.({ fromSeq: firstSeq, toSeq, shown: sent.records });
+    await notePruned(sent, wanted, io);
+    if (sent.records + sent.pruned === 0 && !follow)
       await write(
         io.stderr,
         `scribe: ${cursor.seq > 0 ? 'There is nothing new that fits.' : nothingFits(range, headSeq)}\n`,
@@ -169,7 +184,7 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
     while (watch !== null) {
       await watch.changed();
       const head = reader.headSeq();
-      await sendRange(run, next, head);
+      await notePruned(await sendRange(run, next, head), wanted, io);
       next = Math.max(next, head + 1);
     }
     return target.refused() === 0 ? 0 : 1;
@@ -189,7 +204,7 @@ export const exportCommand = command({
     'A range is one of records. Formats that tell of whole calls (ocsf, kubernetes-audit) tell of one where it ended; scribe history, report and sql count it where it began.',
     'At the default --level nothing is written that a client chose freely: no commands, arguments, environment, labels, annotations, paths or messages. Values of environment variables and credentials are in no journal, and so in no export.',
     "With --tlog DIR every record's body_hash, the Merkle tree over them (RFC 6962) and a signed checkpoint become files that verifiers of transparency logs read, such as fsck of Tessera. No body is among them, so they show nothing of what was recorded, and a journal that was pruned has all of them. Written again into the same directory, they grow.",
-    'Reads the journal itself, with the daemon up or down, and changes nothing in it. What checks signatures is printed by scribe journal vkey.',
+    'Reads the journal itself, with the daemon up or down, and changes nothing in it. Of what is pruned a target gets nothing; how much that is, is said. What checks signatures is printed by scribe journal vkey.',
   ],
   options,
   examples: [

@@ -94,6 +94,14 @@ export const grouped = (count: number): string => count.toLocaleString('en-US');
 /** "1 record", "2 records". */
 export const counted = (count: number, what: string): string => `${grouped(count)} ${what}${count === 1 ? '' : 's'}`;
 
+/** What is missing is said, lest it be taken for what never was: `consequence` is what became of it here. */
+export const prunedOf = (prunedRecords: number, consequence: string): string =>
+  `${counted(prunedRecords, 'record')} of this time ${prunedRecords === 1 ? 'is' : 'are'} pruned: ${consequence}`;
+
+/** What is said where something is chosen among records of which some are pruned. */
+export const prunedAmong = (prunedRecords: number): string =>
+  prunedOf(prunedRecords, 'what is asked for may have been among them.');
+
 /** "a, b, c", and of a long row how many more there are. */
 export const someOf = (names: readonly string[], max: number): string => {
   const more = names.length - max;

@@ -5,7 +5,7 @@ import { readAhead } from '../journal/read-ahead.ts';
 import { callMethods } from '../domain/call/catalogue.ts';
 import { command, misuse, type Values } from './command.ts';
 import { openCursor, rangeBehind } from './cursor.ts';
-import { counted, type ShowTime, withAgo } from './format.ts';
+import { prunedAmong, type ShowTime, withAgo } from './format.ts';
 import { candidatesOf } from './history/candidates.ts';
 import type { Entry } from './history/entries.ts';
 import { type Filter, onlyWith, passes, passesAll } from './history/filter.ts';
@@ -126,17 +126,14 @@ const follow = async (
   }
 };
 
-/** What is missing is said, lest what is not shown be taken for what never was. */
 const noteMissing = async (
   { isAny, prunedRecords }: Past,
   isFiltered: boolean,
   nothing: string,
   io: Io,
 ): Promise<void> => {
-  if (isFiltered && prunedRecords > 0) {
-    const what = `${counted(prunedRecords, 'record')} of this time ${prunedRecords === 1 ? 'is' : 'are'} pruned`;
-    await write(io.stderr, `scribe: ${what}: what is asked for may have been among them.\n`);
-  } else if (!isAny) await write(io.stderr, `scribe: ${nothing}\n`);
+  if (isFiltered && prunedRecords > 0) await write(io.stderr, `scribe: ${prunedAmong(prunedRecords)}\n`);
+  else if (!isAny) await write(io.stderr, `scribe: ${nothing}\n`);
 };
 
 /** A row of a read says the process that called and its user, not what program that was. */

@@ -6,7 +6,7 @@ import type { JournalReader } from '../journal/reader.ts';
 import { nearest } from '../config/nearest.ts';
 import { command, failure, misuse } from './command.ts';
 import { unlessDamaged, WHY_NO_FURTHER } from './damage.ts';
-import { counted, grouped, jsonLine, type ShowTime } from './format.ts';
+import { counted, grouped, jsonLine, prunedOf, type ShowTime } from './format.ts';
 import { imageNames } from './history/makings.ts';
 import { type Io, write } from './io.ts';
 import { timesIn } from './local-zone.ts';
@@ -226,12 +226,9 @@ const showJson = async (asked: Asked, collectors: ReadonlyMap<Word, Collector>, 
 const isEmpty = (collectors: ReadonlyMap<Word, Collector>): boolean =>
   [...collectors.values()].every((collector) => collector.groups().length === 0);
 
-/** What is not counted is said, lest it be taken for what never was. */
 const noteMissing = async (prunedRecords: number, collectors: ReadonlyMap<Word, Collector>, io: Io): Promise<void> => {
-  if (prunedRecords > 0) {
-    const what = `${counted(prunedRecords, 'record')} of this time ${prunedRecords === 1 ? 'is' : 'are'} pruned`;
-    await write(io.stderr, `scribe: ${what}: what they told is not counted.\n`);
-  }
+  if (prunedRecords > 0)
+    await write(io.stderr, `scribe: ${prunedOf(prunedRecords, 'what they told is not counted.')}\n`);
   for (const [word, collector] of collectors)
     if (collector.beyond() > 0)
       await write(

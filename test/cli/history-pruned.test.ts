@@ -62,6 +62,25 @@ describe('pruned', () => {
         assert.equal(await counted('--limit', String(limit), ...words), limit, words.join(' '));
   });
 
+  test('an export says how many records its target does not get, and how many were perhaps meant', async (t) => {
+    const { root, seqs } = await pruned(t);
+    const [first = 0] = seqs;
+    const said = (...words: readonly string[]): ReturnType<typeof scribe> =>
+      scribe(['export', '--root', root.dir, ...words]);
+    const all = await said();
+    assert.equal(all.stderr, `scribe: ${seqs.length} records of this time are pruned: nothing of that is exported.\n`);
+    const one = await said('--since', String(first), '--until', String(first));
+    assert.deepEqual([one.exitStatus, one.stdout], [0, '']);
+    assert.equal(one.stderr, 'scribe: 1 record of this time is pruned: nothing of that is exported.\n');
+    const chosen = await said('--pod', 'web', '--until', String(seqs.at(-1)));
+    assert.match(
+      chosen.stderr,
+      /^scribe: \d+ records of this time are pruned: what is asked for may have been among them\.\n$/,
+    );
+    const whole = await said('--since', String((seqs.at(-1) ?? 0) + 1));
+    assert.equal(whole.stderr, '');
+  });
+
   test('a record that is pruned after it was read is shown as it was read, without its hash', async (t) => {
     const { root, story, seqs } = await pruned(t);
     const reader = openReader(root.journalPath);

@@ -17,6 +17,8 @@ export interface ItemPage {
   readonly items: readonly Item[];
   /** The last record that was looked at. */
   readonly throughSeq: number;
+  /** So many up to there are pruned. */
+  readonly pruned: number;
 }
 
 export interface ItemReader {
@@ -78,7 +80,8 @@ export const createItemReader = (reader: JournalReader, node: string, wanted: Wa
     *pages(fromSeq, toSeq) {
       for (let cursor = fromSeq; cursor <= toSeq; ) {
         const { records, next } = reader.page({}, cursor, toSeq);
-        yield { items: records.flatMap(itemsOf), throughSeq: Math.min(next - 1, toSeq) };
+        const throughSeq = Math.min(next - 1, toSeq);
+        yield { items: records.flatMap(itemsOf), throughSeq, pruned: throughSeq - cursor + 1 - records.length };
         cursor = next;
       }
     },
