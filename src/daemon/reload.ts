@@ -26,7 +26,7 @@ export interface ReloadOptions {
   readonly setAuditPolicy: (policy: AuditPolicy) => void;
 }
 
-/** What differs from before, in the order of the file; never rejects. */
+/** What differs from what is in force: what is applied, and then what takes a restart, in the order of the file; never rejects. */
 export type Reload = (
   asked: CallOptions,
   by?: Pick<ConfigReload, 'signal'>,
@@ -94,12 +94,13 @@ export function createReload(options: ReloadOptions): Reload {
     }
   };
 
-  const changesOf = (before: Config, after: Config): readonly ConfigChange[] =>
-    [...changedKeys(before, after)].map(([key, values]) => ({
-      key,
-      applied: place(key) !== null,
-      ...shownValues(key, values),
-    }));
+  /** What is in force is the newest configuration where it is applied, and the first one in all else, however often it was read. */
+  const changesTo = (after: Config): readonly ConfigChange[] =>
+    [true, false].flatMap((applied) =>
+      [...changedKeys(applied ? current : initial, after)]
+        .filter(([key]) => (place(key) !== null) === applied)
+        .map(([key, values]) => ({ key, applied, ...shownValues(key, values) })),
+    );
 
   /** The policy has to go with the handlers that are in force, which stay as they are until a restart. */
   async function read(): Promise<Result<Config>> {
@@ -123,7 +124,7 @@ export function createReload(options: ReloadOptions): Reload {
 
   const reload: Reload = async (asked, by = {}) => {
     const next = await read();
-    const changes = next.ok ? changesOf(current, next.value) : [];
+    const changes = next.ok ? changesTo(next.value) : [];
     const request: ConfigReload = { changes, ...(next.ok ? {} : { failure: next.failure }), ...by };
     const { outcome } = await submit({ method: 'ReloadConfig', ...request }, asked);
     if (!next.ok) return kept(next.failure);

@@ -89,6 +89,23 @@ describe('reload', () => {
     assert.doesNotMatch(JSON.stringify(recorded), /registries|binary_name/, 'values of other keys are recorded');
   });
 
+  it('says of what takes a restart that it does for as long as the file has it, and no longer', async (t) => {
+    const { write, reload, said, dirs } = await rigWith(t, '');
+    await write('[images]\nregistry_config_dirs = ["/etc/a"]\n[journal.retention]\nreads = "1h"\n');
+    await reload();
+    const restart = 'journal.retention.reads: changed in the configuration; it takes a restart';
+    assert.deepEqual(said.splice(0), [
+      'images.registry_config_dirs: changed in the configuration and applied',
+      restart,
+    ]);
+    await reload();
+    assert.deepEqual(said.splice(0), [restart]);
+    await write('[images]\nregistry_config_dirs = ["/etc/a"]\n');
+    await reload();
+    assert.deepEqual(said.splice(0), ['configuration read again; nothing has changed']);
+    assert.deepEqual(dirs, [['/etc/a']]);
+  });
+
   it('has the audit policy recorded as it was and is, and then applied', async (t) => {
     const { write, reload, policies, recorded } = await rigWith(t, '[audit.seal]\nlabels = ["old"]\n');
     await write(`${RULE}[audit.seal]\nlabels = ["team/*"]\n`);
