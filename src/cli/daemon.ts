@@ -26,7 +26,8 @@ export const socketOfRoot = async (values: PlaceValues, journalPath: string): Pr
   return stateDir === null ? socketOf(values) : join(stateDir, SOCKET_NAME);
 };
 
-const samePath = async (a: string, b: string): Promise<boolean> => {
+/** Whatever links lead there. */
+export const samePath = async (a: string, b: string): Promise<boolean> => {
   const [left, right] = await Promise.all([a, b].map((path) => realpath(path).catch(() => path)));
   return left === right;
 };

@@ -1,8 +1,8 @@
 /** `scribe journal info`, `backup` and `compact`, beside whoever writes the journal and without. */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync, symlinkSync } from 'node:fs';
 import { copyFile, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readGolden } from '../../src/cli/replay/golden-text.ts';
@@ -10,6 +10,7 @@ import { isClosedStream } from '../../src/domain/turn/closed-streams.ts';
 import { overWith, type PluginLives } from '../../src/domain/turn/plugin-lives.ts';
 import { nodeFold } from '../../src/engine/node-fold.ts';
 import { foldState } from '../../src/journal/fold.ts';
+import { SOCKET_NAME } from '../../src/config/names.ts';
 import { type Counted, createUsageCounter, daysUntil, growthPerDay } from '../../src/cli/journal/usage.ts';
 import { backUpJournal } from '../../src/journal/backup.ts';
 import { connectWriter } from '../../src/journal/connect.ts';
@@ -339,6 +340,28 @@ describe('journal compact', () => {
     // It grew by what was committed.
     assert.ok(statSync(journalPath).size < before * 0.75, done.stdout);
     assert.equal((await scribe(['verify', '--root', dir])).exitStatus, 0);
+  });
+
+  test('beside the daemon: the root may be named by a link, and the socket not at all', async (t) => {
+    const root = await roomy();
+    const { journal, socketPath } = await daemonOn(t, root);
+    const link = join(await tempDir(t), 'link');
+    symlinkSync(root.dir, link);
+    const linked = await scribe(['journal', 'compact', '--root', link, '--socket', socketPath]);
+    assert.equal(linked.exitStatus, 0, linked.stderr);
+    // A state directory that the journal names is where the daemon listens unless somebody says otherwise.
+    symlinkSync(socketPath, join(dirname(socketPath), SOCKET_NAME));
+    const body = JSON.stringify({ facts: { stateDir: dirname(socketPath) } });
+    const started = recordsFrom(journal.head().seq + 1, 1).map((record) => ({
+      ...record,
+      type: 'daemon.started',
+      stream: 'node',
+      body,
+    }));
+    await journal.append(started);
+    const named = await scribe(['journal', 'compact', '--root', root.dir]);
+    assert.equal(named.exitStatus, 0, named.stderr);
+    await journal.close();
   });
 
   test('beside the daemon: refused for the journal of another daemon, and for a file that cannot, until it was compacted stopped', async (t) => {

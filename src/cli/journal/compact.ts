@@ -6,9 +6,10 @@ import { verifyJournal } from '../../journal/verify.ts';
 import { type CompactJournalReply, DaemonDefinition } from '../../wire/scribe/v1/daemon.ts';
 import { connectDaemon } from '../client.ts';
 import { command, failure } from '../command.ts';
+import { samePath, socketOfRoot } from '../daemon.ts';
 import { bytes, counted, grouped } from '../format.ts';
 import { type Io, write } from '../io.ts';
-import { configOption, readableJournal, rootOf, rootOption, socketOf, socketOption } from '../places.ts';
+import { configOption, readableJournal, rootOf, rootOption, socketOption } from '../places.ts';
 import { createProgress } from '../progress.ts';
 
 const options = { root: rootOption, config: configOption, socket: socketOption } as const;
@@ -27,7 +28,7 @@ const compactLive = async (path: string, socket: string, io: Io): Promise<Compac
       daemon.call(DaemonDefinition, DaemonDefinition.methods.compactJournal, {}, TIMEOUT_MS);
     let reply = await ask();
     const { rootDir, possible } = reply;
-    if (rootDir !== dirname(path))
+    if (!(await samePath(rootDir, dirname(path))))
       throw failure(
         `The daemon at ${socket} writes the journal of ${rootDir}, not ${path}: name its socket with --socket.`,
       );
@@ -89,7 +90,7 @@ export const journalCompact = command({
     // Written anew, it is copied on the way: where room was looked for. SQLite asks once, when its first file is opened.
     process.env['SQLITE_TMPDIR'] ??= dirname(path);
     const { beforeBytes, afterBytes, anew } =
-      compactStopped(path) ?? (await compactLive(path, await socketOf(values), io));
+      compactStopped(path) ?? (await compactLive(path, await socketOfRoot(values, path), io));
     if (anew !== null) {
       const without = anew.lost.length === 0 ? '' : ` Not in it: ${anew.lost.join(', ')}.`;
       await write(
