@@ -6,7 +6,7 @@
 import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { connectReader, connectWriter, explain, isCorruption } from './connect.ts';
-import { journalFiles } from './files.ts';
+import { journalFiles, refuseLink } from './files.ts';
 import { takeLock } from './lock.ts';
 import { listMigrations, refuseNewer } from './migrate.ts';
 import { refuseWithoutRoom, roomIn, usedBytesIn } from './room.ts';
@@ -46,6 +46,7 @@ const vacuumed = (path: string): Compacted => {
 export const compactJournal = (path: string): Compacted => {
   // What is no journal stays as it is, without a lock beside it.
   connectReader(path).close();
+  refuseLink(path);
   const unlock = takeLock(journalFiles(path).lock, 'The journal');
   try {
     return vacuumed(path);

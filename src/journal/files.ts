@@ -4,14 +4,16 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
+  lstatSync,
   openSync,
   readFileSync,
   renameSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { dirname } from 'node:path';
 import { freePath, takenPath } from './checkpoints.ts';
-import { errorOf } from './errors.ts';
+import { errorOf, JournalError } from './errors.ts';
 
 export interface JournalFiles {
   readonly database: string;
@@ -57,6 +59,18 @@ export const narrowFiles = (path: string): void => {
     const stats = statSync(file, { throwIfNoEntry: false });
     if (stats !== undefined && (stats.mode & othersMode) !== 0) chmodSync(file, fileMode);
   }
+};
+
+/**
+ * SQLite keeps its log beside the file that a link leads to: away from the lock, which then keeps no other daemon from that file,
+ * from the room that is looked for, and from what a copy is put back over.
+ */
+export const refuseLink = (path: string): void => {
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
+  throw new JournalError(
+    'Unsafe',
+    `The journal ${path} is a symbolic link: its log and its lock would not lie beside it. Move what it leads to, with its -wal file, into ${dirname(path)}; for another disk, mount that there, or make the directory the link.`,
+  );
 };
 
 /** Waits until a file, or the names in a directory, are on the disk. */

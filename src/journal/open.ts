@@ -11,7 +11,7 @@ import { connectReader, connectWriter, type Db, explain } from './connect.ts';
 import { GENESIS } from './encoding.ts';
 import { errorOf, JournalError } from './errors.ts';
 import { giveUpReserveIfTight } from './disk-space.ts';
-import { journalFiles, narrowFiles, notedDamage, setAside } from './files.ts';
+import { journalFiles, narrowFiles, notedDamage, refuseLink, setAside } from './files.ts';
 import { takeLock } from './lock.ts';
 import { keepLostHead, type LostHead, lossOf, lostHeads } from './lost-heads.ts';
 import { listMigrations, type Migration, migrate, refuseNewer } from './migrate.ts';
@@ -185,6 +185,7 @@ const openReadable = (options: OpenOptions, unlock: () => void): OpenedJournal =
  */
 export const openJournal = (options: OpenOptions): OpenedJournal => {
   mkdirSync(dirname(options.path), { recursive: true, mode: dirMode });
+  refuseLink(options.path);
   const unlock = takeLock(journalFiles(options.path).lock, 'The journal');
   options.onLocked?.();
   try {

@@ -23,7 +23,7 @@ import { run } from '../support/process.ts';
 import { mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { fakeDaemon } from './fake-daemon.ts';
-import { jsonLines, type Root, rootWith, scribe } from './support.ts';
+import { fails, jsonLines, type Root, rootWith, scribe } from './support.ts';
 
 const owner = cleanupAfterAll();
 
@@ -362,6 +362,15 @@ describe('journal compact', () => {
     const named = await scribe(['journal', 'compact', '--root', root.dir]);
     assert.equal(named.exitStatus, 0, named.stderr);
     await journal.close();
+  });
+
+  test('a journal that is a link is refused: its lock would keep nobody from what it leads to', async (t) => {
+    const { journalPath } = await roomy();
+    const dir = await tempDir(t);
+    symlinkSync(journalPath, join(dir, 'journal.db'));
+    assert.throws(() => openJournal({ path: join(dir, 'journal.db') }), /is a symbolic link: .* mount that there/);
+    await fails(['journal', 'compact', '--root', dir], 1, /^scribe: The journal .* is a symbolic link/);
+    assert.deepEqual(readdirSync(dir), ['journal.db']);
   });
 
   test('beside the daemon: refused for the journal of another daemon, and for a file that cannot, until it was compacted stopped', async (t) => {

@@ -3,7 +3,7 @@
  * write-ahead log, but SQLite makes a commit visible a moment after it wrote it (when it has reached the disk), and of
  * that nobody tells: so after a write it is worth looking a few more times. While nothing is written, nothing is done.
  */
-import { type FSWatcher, statSync, watch } from 'node:fs';
+import { type FSWatcher, realpathSync, statSync, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { failure } from '../command.ts';
 
@@ -27,9 +27,11 @@ const inodeOf = (path: string): number | null => {
 /** Starts watching: what is written from now on is told. */
 export const watchJournal = (path: string): JournalWatch => {
   const inode = inodeOf(path);
-  const dir = dirname(path);
+  // SQLite keeps its log beside the file that a link leads to.
+  const file = realpathSync(path);
+  const dir = dirname(file);
   // Of its own being moved away the kernel tells under the directory's own name.
-  const names: readonly (string | null)[] = [basename(path), `${basename(path)}-wal`, basename(dir)];
+  const names: readonly (string | null)[] = [basename(file), `${basename(file)}-wal`, basename(dir)];
   const seen: { written: boolean; error: Error | null } = { written: true, error: null };
   let looks = 0;
   let timer: NodeJS.Timeout | null = null;
