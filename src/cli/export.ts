@@ -5,7 +5,7 @@ import { openReader } from '../journal/open.ts';
 import { openTree } from '../journal/open-tree.ts';
 import { plainUrl } from './bundle/redact.ts';
 import { command, misuse, type Values } from './command.ts';
-import { type Cursor, openCursor, rangeBehind } from './cursor.ts';
+import { type Cursor, type CursorJournal, openCursor, rangeBehind } from './cursor.ts';
 import { formatOption, parseFormat, type WritePage, writePageOf } from './export/formats.ts';
 import { type Level, levelOption, parseLevel } from './export/level.ts';
 import { createItemReader, type ItemPage, type ItemReader } from './export/records.ts';
@@ -98,10 +98,15 @@ const targetOf = async ({ output, endpoint, format, follow }: Values<typeof opti
   return output === undefined || output === STDOUT ? streamTarget(io.stdout) : fileTarget(resolve(output), waiting);
 };
 
-const cursorOf = async (file: string | undefined, path: string, headSeq: number, waiting: Waiting): Promise<Cursor> =>
+const cursorOf = async (
+  file: string | undefined,
+  path: string,
+  journal: CursorJournal,
+  waiting: Waiting,
+): Promise<Cursor> =>
   file === undefined
     ? { seq: 0, isNew: true, save: async () => {}, [Symbol.dispose]: () => {} }
-    : openCursor(resolve(file), path, headSeq, waiting);
+    : openCursor(resolve(file), path, journal, waiting);
 
 interface Export {
   readonly items: ItemReader;
@@ -156,7 +161,7 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
   const target = await targetOf(values, io);
   try {
     const headSeq = reader.headSeq();
-    using cursor = await cursorOf(values['cursor-file'], path, headSeq, follow ? tellerTo(io) : null);
+    using cursor = await cursorOf(values['cursor-file'], path, reader, follow ? tellerTo(io) : null);
     const items = createItemReader(reader, nodeName, wanted);
     const { fromSeq, toSeq } = seqsOf(reader, rangeBehind(cursor, range));
     let next = Math.max(fromSeq, cursor.seq + 1);

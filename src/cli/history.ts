@@ -219,7 +219,7 @@ export const history = command({
       const headSeq = reader.headSeq();
       // It goes with --follow.
       const tell = tellerTo(io);
-      using cursor = cursorFile === undefined ? null : await openCursor(resolve(cursorFile), path, headSeq, tell);
+      using cursor = cursorFile === undefined ? null : await openCursor(resolve(cursorFile), path, reader, tell);
       const range = cursor === null ? askedRange : rangeBehind(cursor, askedRange);
       const selection = createSelection(wanted);
       const withReads = values.reads === true || namesReads(filter.methods);

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync, 
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
+import { openCursor } from '../../src/cli/cursor.ts';
 import { openJournal } from '../../src/journal/open.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
@@ -68,6 +69,44 @@ describe('export into a file', () => {
     const refused = await scribe(['export', '--root', other.dir, '--cursor-file', cursor]);
     assert.equal(refused.exitStatus, 1);
     assert.match(refused.stderr, /is of scribe\.journal\/[0-9a-f]{32}, and this journal is/);
+  });
+
+  test('a cursor is not of a journal that was put back, though that has grown past it by now', async (t) => {
+    const dir = await tempDir(t);
+    const half = Math.floor(story.records.length / 2);
+    const [before, after] = [story.records.slice(0, half), story.records.slice(half)];
+    const [gone, back] = [await rootWith(t, before), await rootWith(t, before)];
+    await append(gone, after.slice(0, 2));
+    await append(
+      back,
+      after.map((record) => ({ ...record, atNs: record.atNs + 1n })),
+    );
+    const [output, cursor] = [join(dir, 'out.json'), join(dir, 'cursor')];
+    const words = (root: Root): string[] => ['export', '--root', root.dir, '--output', output, '--cursor-file', cursor];
+    assert.equal((await scribe(words(gone))).exitStatus, 0);
+    const sent = readFileSync(output);
+    await fails(
+      words(back),
+      1,
+      /has come to record \d+, and in this journal that is another one: an older copy was put back\. Remove/,
+    );
+    assert.deepEqual(readFileSync(output), sent);
+
+    // As an older scribe saved it.
+    const { log, seq } = JSON.parse(readFileSync(cursor, 'utf8')) as { readonly log: string; readonly seq: number };
+    writeFileSync(cursor, JSON.stringify({ log, seq }));
+    assert.equal((await scribe(words(gone))).exitStatus, 0);
+  });
+
+  test('a journal that is put back under whoever follows it moves no cursor', async (t) => {
+    const cursor = join(await tempDir(t), 'cursor');
+    const journal = { bodyHash: Buffer.alloc(32, 1) };
+    const reader = { headSeq: () => 9, hashesOf: () => ({ bodyHash: journal.bodyHash, hash: null }) };
+    using opened = await openCursor(cursor, root.journalPath, reader, null);
+    await opened.save(5);
+    journal.bodyHash = Buffer.alloc(32, 2);
+    await assert.rejects(opened.save(7), /has come to record 5, and in this journal that is another one/);
+    assert.match(readFileSync(cursor, 'utf8'), /"seq":5/);
   });
 
   test('a cursor is of one target at a time', async (t) => {
