@@ -18,6 +18,8 @@ import { errorOf, JournalError } from './errors.ts';
 export interface JournalFiles {
   readonly database: string;
   readonly wal: string;
+  /** What processes that have it open share about the log. */
+  readonly index: string;
   readonly lock: string;
   /** Ed25519 private key, PEM, mode 0600. */
   readonly key: string;
@@ -32,6 +34,7 @@ export interface JournalFiles {
 export const journalFiles = (path: string): JournalFiles => ({
   database: path,
   wal: `${path}-wal`,
+  index: `${path}-shm`,
   lock: `${path}.lock`,
   key: `${path}.key`,
   head: `${path}.head`,

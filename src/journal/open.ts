@@ -19,6 +19,7 @@ import { createReader, impossibleKeys, type JournalReader } from './reader.ts';
 import { readSeqMark } from './seq-mark.ts';
 import { type Later, laterByTimer } from './later.ts';
 import { type SqliteJournal, startSqliteJournal, startWriterThread } from './sqlite-journal.ts';
+import { dropStaleIndex } from './stale-index.ts';
 import { finishWritingAnew, writeAnew, type WrittenAnew } from './write-anew.ts';
 import type { StartWriter } from './writer-messages.ts';
 
@@ -190,6 +191,7 @@ export const openJournal = (options: OpenOptions): OpenedJournal => {
   options.onLocked?.();
   try {
     finishWritingAnew(options.path);
+    dropStaleIndex(options.path);
     return openReadable(options, unlock);
   } catch (thrown) {
     unlock();

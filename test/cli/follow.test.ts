@@ -1,10 +1,13 @@
 /** `scribe history --follow` in a process of its own, while this one writes the journal. */
 import assert from 'node:assert/strict';
-import { rename, writeFile } from 'node:fs/promises';
+import { statSync } from 'node:fs';
+import { copyFile, rename, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
 import { SOCKET_NAME } from '../../src/config/names.ts';
+import { backUpJournal } from '../../src/journal/backup.ts';
+import { connectWriter } from '../../src/journal/connect.ts';
 import { openJournal } from '../../src/journal/open.ts';
 import { openTree } from '../../src/journal/open-tree.ts';
 import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
@@ -197,6 +200,27 @@ describe('with a cursor', () => {
     tree.close();
     assert.match(await refused('--follow'), /has come to record 2, and this journal ends at 1: an older copy/);
   });
+});
+
+test('a copy that is put back after the daemon was killed is opened, and ends whoever follows what was there', async (t) => {
+  const { journal, path, follower } = await follow(t, [restart(1)]);
+  await follower.until(/number 1\./);
+  const copy = `${path}.copy`;
+  await backUpJournal(path, copy);
+  await journal.close();
+  // As one that was killed leaves it: with a log that is not moved in, which the follower keeps the index of.
+  const killed = connectWriter(path);
+  killed.exec('CREATE TABLE room (content BLOB)');
+  killed.prepare('INSERT INTO room VALUES (zeroblob(?))').run(100_000);
+  killed.close();
+  assert.ok(statSync(`${path}-wal`).size > 100_000);
+  await copyFile(copy, path);
+  await writeFile(`${path}-wal`, '');
+  const { journal: next } = openJournal({ path });
+  onCleanup(t, () => next.close());
+  await next.append([restart(2)]);
+  assert.equal(await follower.ended, 1);
+  assert.match(follower.output(), /journal\.db was replaced or removed; start again to follow the new journal\./);
 });
 
 for (const [what, moved] of [

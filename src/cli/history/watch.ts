@@ -5,6 +5,7 @@
  */
 import { type FSWatcher, realpathSync, statSync, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
+import { journalFiles } from '../../journal/files.ts';
 import { failure } from '../command.ts';
 
 /** After the last write; a sync that takes longer than the last of these is shown with the next one. */
@@ -30,6 +31,10 @@ export const watchJournal = (path: string): JournalWatch => {
   // SQLite keeps its log beside the file that a link leads to.
   const file = realpathSync(path);
   const dir = dirname(file);
+  const { index } = journalFiles(file);
+  // As long as anybody reads SQLite keeps it; who opens a journal takes it away where it is of one that was there before.
+  const indexInode = inodeOf(index);
+  const isAnother = (): boolean => inodeOf(path) !== inode || (indexInode !== null && inodeOf(index) !== indexInode);
   // Of its own being moved away the kernel tells under the directory's own name.
   const names: readonly (string | null)[] = [basename(file), `${basename(file)}-wal`, basename(dir)];
   const seen: { written: boolean; error: Error | null } = { written: true, error: null };
@@ -49,7 +54,7 @@ export const watchJournal = (path: string): JournalWatch => {
 
   const watcher: FSWatcher = watch(dir, (_event, name) => {
     if (!names.includes(name)) return;
-    if (inodeOf(path) !== inode) return fail(`${path} was replaced or removed; start again to follow the new journal.`);
+    if (isAnother()) return fail(`${path} was replaced or removed; start again to follow the new journal.`);
     seen.written = true;
     look();
   });
