@@ -90,6 +90,16 @@ export const written = <R extends Sequenced>(record: R): WrittenRecord<R> => ({
   monoNs: String(record.monoNs),
 });
 
+/** On a full disk a part of it would keep the next start from making one of its own. */
+const writeWhole = (path: string, text: string): void => {
+  try {
+    writeFileSync(path, text, { mode: 0o600 });
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
+  }
+};
+
 export function writeCrashReport(scene: CrashScene, what: string, error: unknown, nowMs: number = Date.now()): void {
   try {
     const { records = [], latest = null, isDecided = false } = scene.unfinished?.() ?? {};
@@ -104,7 +114,7 @@ export function writeCrashReport(scene: CrashScene, what: string, error: unknown
       input: latest === null ? null : written(latest),
       isDecided,
     };
-    writeFileSync(join(scene.rootDir, crashReportName(nowMs)), `${JSON.stringify(report)}\n`, { mode: 0o600 });
+    writeWhole(join(scene.rootDir, crashReportName(nowMs)), `${JSON.stringify(report)}\n`);
     for (const name of reportsTooMany(readdirSync(scene.rootDir))) rmSync(join(scene.rootDir, name), { force: true });
   } catch {
     // There is nobody left to tell; the log and the crash file have the words.

@@ -1,10 +1,10 @@
 /** What a start finds out of a daemon that ended without a word, from the journal, the kernel's log and V8's report. */
 import assert from 'node:assert/strict';
-import { access, readdir, readFile, writeFile } from 'node:fs/promises';
+import { access, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { crashReportAt } from '../../src/cli/bundle/redact.ts';
-import type { CrashReport } from '../../src/daemon/crash-report.ts';
+import { type CrashReport, crashReportsAmong, writeCrashReport } from '../../src/daemon/crash-report.ts';
 import { callsUnderWay, pidLeftIn, reportSilentDeath } from '../../src/daemon/silent-death/report.ts';
 import { initialState } from '../../src/domain/model/state.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
@@ -12,6 +12,7 @@ import { linesOfEnd } from '../../src/platform/linux/kernel-log.ts';
 import { recordsOf, rootWith, scribe, startNode } from '../cli/support.ts';
 import { startNs } from '../cli/story.ts';
 import type { Owner } from '../support/cleanup.ts';
+import { fillAtOnce, mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 /** Two lives of a daemon; the first ended without a word, after its record `lastSeq`. */
@@ -164,6 +165,30 @@ test('a journal that cannot be read is a line of the log, and no more', async (t
   const traces = { lastSeq: 5, pid: null, underWay: [] };
   await reportSilentDeath({ rootDir, journalPath: join(rootDir, 'journal.db'), traces, log });
   assert.deepEqual(warned, ['how the daemon before this one ended could not be found out']);
+});
+
+test('on a full disk nothing is left that would be taken for a report, and with room the next start writes one', async (t) => {
+  const { journalPath } = await rootWith(t, records);
+  const rootDir = await tempDir(t);
+  await mountSmallDisk(t, rootDir, 1);
+  const filling = await fillAtOnce(rootDir);
+  const log = { info: () => undefined, warn: () => undefined };
+  const reports = async (): Promise<number> => crashReportsAmong(await readdir(rootDir)).length;
+  const report = (): Promise<void> =>
+    reportSilentDeath({
+      rootDir,
+      journalPath,
+      traces: { lastSeq, pid: PID, underWay },
+      log,
+      kernelLog: async () => '',
+    });
+  await report();
+  assert.equal(await reports(), 0);
+  writeCrashReport({ rootDir, version: '1' }, 'staged', new Error('staged'));
+  assert.equal(await reports(), 0);
+  await rm(filling);
+  await report();
+  assert.equal(await reports(), 1);
 });
 
 test('the pid and the calls of the daemon before, noted before a start changes them', async (t) => {

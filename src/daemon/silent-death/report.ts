@@ -117,9 +117,14 @@ async function write(
   };
   const name = crashReportName(Number(lastAtNs / NS_PER_MS));
   const report = reportOf(journalPath, version, lastAtNs, lastInput, afterwards);
-  await writeFile(join(rootDir, name), `${JSON.stringify(report)}\n`, { mode: 0o600 });
+  const path = join(rootDir, name);
+  await writeFile(path, `${JSON.stringify(report)}\n`, { mode: 0o600 }).catch(async (error: unknown) => {
+    // On a full disk a part of it would stand for the whole.
+    await rm(path, { force: true });
+    throw error;
+  });
   for (const old of reportsTooMany([...names, name])) await rm(join(rootDir, old), { force: true });
-  log.warn({ report: join(rootDir, name) }, `the daemon before this one: ${report.what}`);
+  log.warn({ report: path }, `the daemon before this one: ${report.what}`);
 }
 
 async function linesSince(
