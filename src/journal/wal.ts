@@ -33,6 +33,8 @@ export const createWalKeeper = (db: Db, alarmBytes: number, onAlarm: (bytes: num
   const checkpoint = (mode: 'PASSIVE' | 'RESTART' | 'TRUNCATE'): void => {
     db.pragma(`wal_checkpoint(${mode})`);
   };
+  // What it has grown by while somebody read for long goes back to the disk when it starts over; as much as it usually has stays.
+  db.pragma(`journal_size_limit = ${restartPages * pageBytes}`);
   const look = db.prepare<[], WalState>('PRAGMA wal_checkpoint(NOOP)');
   let alarmed = false;
   let triedAtPages = 0;

@@ -99,6 +99,28 @@ test('C8: a reader that never ends raises the alarm, and its end takes it back',
   assert.equal(alarms[1], null);
 });
 
+test('C8: a log that grew while somebody read for long gives that room back', { timeout: 60_000 }, async (t) => {
+  const path = join(await tempDir(t), 'journal.db');
+  const { journal } = await openTemporary(t, { path });
+  await journal.append([recordAt(1)]);
+  const walBytes = (): number => statSync(`${path}-wal`).size;
+  const long = connectReader(path);
+  long.exec('BEGIN');
+  assert.equal(long.prepare('SELECT count(*) FROM records').pluck().get(), 1);
+  const body = JSON.stringify({ text: 'x'.repeat(30_000) });
+  const appendUntil = async (done: () => boolean): Promise<void> => {
+    for (let n = 0; n < 200 && !done(); n++) {
+      const first = journal.head().seq + 1;
+      await journal.append(Array.from({ length: 20 }, (_, index) => recordAt(first + index, { body })));
+    }
+    assert.ok(done(), `the log has ${walBytes()} bytes`);
+  };
+  await appendUntil(() => walBytes() > 32_000_000);
+  long.exec('COMMIT');
+  long.close();
+  await appendUntil(() => walBytes() < 24_000_000);
+});
+
 test('C10: more read calls than can be written are counted, not kept in memory', { timeout: 60_000 }, async (t) => {
   const { journal } = await openTemporary(t);
   await journal.append([recordAt(1)]);
