@@ -8,10 +8,11 @@ import { copyFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import Database from 'better-sqlite3';
 import { waitServing } from '../scripts/lib/serving.ts';
+import { connectReader } from '../src/journal/connect.ts';
 import { openReader } from '../src/journal/open.ts';
 import { journalFiles } from '../src/journal/files.ts';
+import { snapshotSeqs } from '../src/journal/surroundings-check.ts';
 import { startDaemon, type Daemon } from '../test/support/daemon.ts';
 import { median, percentile } from './compare/statistics.ts';
 import { journalIn, namedIn, optionsOrEnd, positive } from './options.ts';
@@ -64,9 +65,9 @@ const readOptions = (): Options => {
 const { journal, wanted, rounds, calls } = optionsOrEnd('bench/readers.ts', readOptions);
 
 const farthestSeqOf = (headSeq: number): number => {
-  const db = new Database(journal, { readonly: true });
+  const db = connectReader(journal);
   try {
-    const seqs = db.prepare<[], number>('SELECT seq FROM snapshots ORDER BY seq').pluck().all();
+    const seqs = snapshotSeqs(db).toSorted((a, b) => a - b);
     const before = (index: number): number => seqs[index - 1] ?? 0;
     const ends = [...seqs, headSeq + 1].map((seq, index) => ({ seq: seq - 1, records: seq - 1 - before(index) }));
     return ends.reduce((a, b) => (b.records > a.records ? b : a)).seq;

@@ -223,9 +223,6 @@ const showJson = async (asked: Asked, collectors: ReadonlyMap<Word, Collector>, 
   }
 };
 
-const isEmpty = (collectors: ReadonlyMap<Word, Collector>): boolean =>
-  [...collectors.values()].every((collector) => collector.groups().length === 0);
-
 const noteMissing = async (prunedRecords: number, collectors: ReadonlyMap<Word, Collector>, io: Io): Promise<void> => {
   if (prunedRecords > 0)
     await write(io.stderr, `scribe: ${prunedOf(prunedRecords, 'what they told is not counted.')}\n`);
@@ -278,7 +275,7 @@ export const report = command({
       if (values.json === true) await showJson(asked, collectors, io);
       else if (word !== undefined && only !== undefined && collectors.size === 1) await showOne(word, asked, only, io);
       else await showSummary(asked, collectors, io);
-      if (values.json !== true && isEmpty(collectors))
+      if (values.json !== true && [...collectors.values()].every(({ isEmpty }) => isEmpty()))
         await write(io.stderr, `scribe: ${nothingFits(range, reader.headSeq())}\n`);
       await noteMissing(prunedRecords, collectors, io);
       if (seqs.toSeq < wanted.toSeq) throw failure(noFurtherThan(seqs.toSeq));

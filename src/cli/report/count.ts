@@ -37,6 +37,7 @@ export interface Collector {
   readonly add: (item: Item) => void;
   /** Those of a period one after another, the most important first. */
   readonly groups: () => readonly Group[];
+  readonly isEmpty: () => boolean;
   /** How many items belonged to groups that there was no room for. */
   readonly beyond: () => number;
 }
@@ -96,6 +97,7 @@ export const createTally = (groupsMax: number, rankOf: (key: Key) => number = ()
             byPeriod(a, b) || rankOf(a.key) - rankOf(b.key) || b.count - a.count || compare(one, other),
         )
         .map(([, group]) => group),
+    isEmpty: () => groups.size === 0,
     beyond: () => beyond,
   };
 };
@@ -117,6 +119,7 @@ export const createSlowest = (limit: number): Collector => {
       [...slowest.values()]
         .flatMap((kept) => kept.toSorted(byDuration).slice(0, limit))
         .sort((a, b) => byPeriod(a, b) || byDuration(a, b)),
+    isEmpty: () => slowest.size === 0,
     beyond: () => 0,
   };
 };
