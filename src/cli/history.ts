@@ -209,9 +209,10 @@ export const history = command({
     const path = await readableJournal(await rootOf(values));
     const cursorFile = values['cursor-file'];
     // Things are looked for from the start, in whichever order they are shown.
-    if (!choosesAll(wanted)) void readAhead(path, 'start');
+    const isOfThings = !choosesAll(wanted);
+    if (isOfThings) void readAhead(path, 'start');
     else if (values.reverse === true && limit === Number.POSITIVE_INFINITY) void readAhead(path, 'end');
-    const reader = openReader(path);
+    const reader = openReader(path, { isSearchedSoon: isOfThings });
     // Before anything is read, so that nothing can be written unseen.
     const watch = values.follow === true ? watchJournal(path) : null;
     try {
@@ -271,7 +272,7 @@ export const history = command({
       if (isNobody) {
         const { nobodyNearly } = await import('./near-names.ts');
         await write(io.stderr, `scribe: ${nobodyNearly(reader, wanted, headSeq)}\n`);
-      } else await noteMissing(past, !choosesAll(wanted) || !passesAll(filter), nothingFits(range, headSeq), io);
+      } else await noteMissing(past, isOfThings || !passesAll(filter), nothingFits(range, headSeq), io);
       return 0;
     } finally {
       watch?.close();

@@ -1,11 +1,11 @@
 /**
  * Calls of a stretch that a search has to look at by themselves, since no stream of an object may tell of them: found in the
- * index on calls, on the caller's thread or ahead on another (calls-ahead.ts). Knows nothing of what they asked for.
+ * index on calls. Knows nothing of what they asked for.
  */
 import type { Db } from './connect.ts';
 import type { Window } from './search-windows.ts';
 
-/** A call on whose behalf no more than so many records were made, itself with them, or some behind a stretch: then it goes on. */
+/** A call on whose behalf no more than so many records were made, itself with them, or some behind a place: then it goes on. */
 export interface CallOfFew {
   readonly call: number;
   readonly goesOn: boolean;
@@ -21,16 +21,16 @@ export interface SuspectCalls {
 /** A record costs as much to look at as so many entries of the index. */
 const ENTRIES_PER_RECORD = 4;
 
-/** Calls that began in a stretch and recorded more behind it: found in what is less, the records behind it or the stretch in the index. */
-const callsGoingOn = (db: Db, { fromSeq, toSeq }: Window): number[] => {
+/** Calls that began in a stretch and recorded more behind a place: found in what is less, the records there or the index. */
+const callsGoingOn = (db: Db, { fromSeq, toSeq }: Window, seenToSeq: number): number[] => {
   const head = db.prepare<[], number>('SELECT coalesce(max(seq), 0) FROM records').pluck().get() ?? 0;
-  const way = ENTRIES_PER_RECORD * (head - toSeq) < toSeq - fromSeq ? 'NOT INDEXED' : 'INDEXED BY records_by_call';
+  const way = ENTRIES_PER_RECORD * (head - seenToSeq) < toSeq - fromSeq ? 'NOT INDEXED' : 'INDEXED BY records_by_call';
   return db
     .prepare<[number, number, number], number>(
       `SELECT DISTINCT call FROM records ${way} WHERE seq > ? AND call >= ? AND call <= ?`,
     )
     .pluck()
-    .all(toSeq, fromSeq, toSeq);
+    .all(seenToSeq, fromSeq, toSeq);
 };
 
 const callsWithFew = (db: Db, recordsMax: number, { fromSeq, toSeq }: Window): number[] =>
@@ -51,8 +51,8 @@ const callsWithAsides = (db: Db, { fromSeq, toSeq }: Window): number[] =>
     .pluck()
     .all(fromSeq, toSeq);
 
-export const callsOfFew = (db: Db, recordsMax: number, window: Window): CallOfFew[] => {
-  const goingOn = new Set(callsGoingOn(db, window));
+export const callsOfFew = (db: Db, recordsMax: number, window: Window, seenToSeq: number | null): CallOfFew[] => {
+  const goingOn = new Set(callsGoingOn(db, window, seenToSeq ?? window.toSeq));
   const few = recordsMax === 0 ? [] : callsWithFew(db, recordsMax, window);
   return [
     ...few.filter((call) => !goingOn.has(call)).map((call) => ({ call, goesOn: false })),
@@ -60,7 +60,7 @@ export const callsOfFew = (db: Db, recordsMax: number, window: Window): CallOfFe
   ];
 };
 
-export const suspectCalls = (db: Db, recordsMax: number, window: Window): SuspectCalls => ({
-  few: callsOfFew(db, recordsMax, window),
+export const suspectCalls = (db: Db, recordsMax: number, window: Window, seenToSeq: number | null): SuspectCalls => ({
+  few: callsOfFew(db, recordsMax, window, seenToSeq),
   withAsides: callsWithAsides(db, window),
 });

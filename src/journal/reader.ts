@@ -14,6 +14,7 @@ import { parseReadsClosed, READS_CLOSED } from './own-records.ts';
 import { decodeReadRows } from './read-rows.ts';
 import { type JournalRoom, roomIn, usedBytesIn } from './room.ts';
 import { createSearch, type Search } from './search.ts';
+import { helpSearch } from './search-windows.ts';
 import { segmentsWithChunks } from './read-table.ts';
 import { type KeptSnapshot, readKeptSnapshots, readNewestSnapshot } from './snapshot-table.ts';
 import { isInlineStream } from './streams.ts';
@@ -250,7 +251,7 @@ const createPlacesReader = (
   };
 };
 
-export const createReader = (db: Db, reading: Reading = 'unchecked'): JournalReader => {
+export const createReader = (db: Db, reading: Reading = 'unchecked', help = helpSearch(db.name)): JournalReader => {
   const names = createNameReader(db);
   const rows = createRecordRows(names, reading);
   const { columns, decode } = rows;
@@ -319,7 +320,7 @@ export const createReader = (db: Db, reading: Reading = 'unchecked'): JournalRea
     ...createReadsReader(db),
     ...createMissing(db, names),
     ...createPlacesReader(db, names),
-    ...createSearch(db, names, rows),
+    ...createSearch(db, names, rows, help),
     read: async function* (query = {}) {
       const newestSeq = headSeq();
       const last = Math.min(newestSeq, query.toSeq ?? newestSeq);

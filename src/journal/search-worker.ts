@@ -1,20 +1,30 @@
 /** The thread that takes windows of a search off its caller's; started by search-windows.ts, ends when none is left. */
 import { parentPort, workerData } from 'node:worker_threads';
+import { type SuspectCalls, suspectCalls } from './calls.ts';
 import { connectReader } from './connect.ts';
-import { marksOf } from './marks.ts';
+import { type Mark, marksOf } from './marks.ts';
 import { createNameReader } from './names.ts';
-import { type FromSearchWorker, type SearchTask, takerOf } from './search-windows.ts';
+import { type FromSearchWorker, type Look, type SearchTask, takerOf, type Window } from './search-windows.ts';
 
 const db = connectReader(workerData as string);
 const names = createNameReader(db);
 
-const post = (message: FromSearchWorker): void => parentPort?.postMessage(message);
+const post = (message: FromSearchWorker<readonly Mark[] | SuspectCalls>): void => parentPort?.postMessage(message);
+
+const lookAt = (look: Look, window: Window): readonly Mark[] | SuspectCalls => {
+  switch (look.kind) {
+    case 'marks':
+      return marksOf(db, names, look.rules, window.fromSeq, window.toSeq);
+    case 'suspectCalls':
+      return suspectCalls(db, look.recordsMax, window, look.seenToSeq);
+  }
+};
 
 parentPort?.once('message', (task: SearchTask) => {
   const take = takerOf(task);
   for (let index = take(); index !== undefined; index = take()) {
     const window = task.windows[index];
-    if (window !== undefined) post({ index, marks: marksOf(db, names, task.rules, window.fromSeq, window.toSeq) });
+    if (window !== undefined) post({ index, found: lookAt(task.look, window) });
   }
   db.close();
 });

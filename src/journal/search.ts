@@ -3,7 +3,6 @@
  * nobody asked for are neither handed over nor parsed. In short transactions; knows texts and JSON, not what they mean.
  */
 import { type CallOfFew, callsOfFew, type SuspectCalls, suspectCalls } from './calls.ts';
-import { type CallsAhead, findCallsAhead } from './calls-ahead.ts';
 import type { Db } from './connect.ts';
 import type { NameReader } from './names.ts';
 import type { RawRow, RecordRows } from './raw-record.ts';
@@ -19,7 +18,7 @@ import {
   marksOfCalls,
   type RawMark,
 } from './marks.ts';
-import { helpSearch, type MarkedWindow, searchWindows, type Window } from './search-windows.ts';
+import { createWindowSearch, type HelpSearch, type Window, type WindowSearch } from './search-windows.ts';
 import type { JournalRecord } from './types.ts';
 
 /** What streams of objects tell first, the making of what they are about, or whenever it was made anew. */
@@ -40,23 +39,27 @@ export interface Search {
   readonly makings: (query: MakingQuery, toSeq: number) => JournalRecord[];
   /** The records of a stretch that are marked, or pruned, in order; in one transaction. */
   readonly marked: (rules: readonly MarkRule[], fromSeq: number, toSeq: number) => Mark[];
-  /** The same of many stretches, in their order, on two threads: what `marked` gives for each. */
-  readonly markedWindows: (
-    rules: readonly MarkRule[],
-    windows: readonly Window[],
-  ) => AsyncGenerator<MarkedWindow, void>;
+  /** The same of many stretches, on two threads: `marked` of each. */
+  readonly markedWindows: (rules: readonly MarkRule[], windows: readonly Window[]) => WindowSearch<readonly Mark[]>;
   /** Streams of objects that a stretch tells of. */
   readonly streamsIn: (fromSeq: number, toSeq: number) => string[];
   /** The records of these streams in a stretch, by the index on streams; all are marked, and in order of each stream. */
   readonly markedOf: (streams: readonly string[], fromSeq: number, toSeq: number) => Mark[];
+  /** How many these are; of the index alone. */
+  readonly countOfStreams: (streams: readonly string[], fromSeq: number, toSeq: number) => number;
   /** Those that are marked of all that was recorded on behalf of these calls, by the index on calls. */
   readonly markedOfCalls: (rules: readonly MarkRule[], calls: readonly number[]) => Mark[];
   /** Calls that began in a stretch and of which it tells little, or not all; by the index on calls, and what is near behind it. */
   readonly callsOfFew: (recordsMax: number, window: Window) => CallOfFew[];
-  /** The same, and those of which their own streams tell more. */
-  readonly suspectCalls: (recordsMax: number, window: Window) => SuspectCalls;
-  /** The same, looked for on another thread from now on, where that is worth it. */
-  readonly callsAhead: (recordsMax: number, window: Window) => CallsAhead | null;
+  /**
+   * The same of many stretches, and calls of which their own streams tell more; on two threads.
+   * @param seenToSeq  they go on who recorded more behind this one; null: behind the stretch in which they began
+   */
+  readonly suspectWindows: (
+    recordsMax: number,
+    windows: readonly Window[],
+    seenToSeq: number | null,
+  ) => WindowSearch<SuspectCalls>;
 }
 
 const streamsMax = 20;
@@ -79,6 +82,25 @@ const marksOfStreams = (
     const rows = id === undefined ? [] : select.all(id, fromSeq, toSeq);
     return rows.map((row) => markOf(names, row));
   });
+};
+
+const countOfStreams = (
+  db: Db,
+  names: NameReader,
+  streams: readonly string[],
+  fromSeq: number,
+  toSeq: number,
+): number => {
+  const count = db
+    .prepare<[number, number, number], number>(
+      `SELECT count(*) FROM records INDEXED BY records_by_stream
+         WHERE typeof(stream) = 'integer' AND stream = ? AND seq >= ? AND seq <= ?`,
+    )
+    .pluck();
+  return streams.reduce((sum, stream) => {
+    const id = names.idOf(stream);
+    return sum + (id === undefined ? 0 : (count.get(id, fromSeq, toSeq) ?? 0));
+  }, 0);
 };
 
 const nameEnd = '\u{10ffff}';
@@ -108,7 +130,7 @@ const makingRows = (
 };
 
 /** Finds records by what they are about, where no seq is known. */
-export const createSearch = (db: Db, names: NameReader, { columns, decode }: RecordRows): Search => {
+export const createSearch = (db: Db, names: NameReader, { columns, decode }: RecordRows, help: HelpSearch): Search => {
   const beginning = db
     .prepare<[string, string], string>(
       `SELECT name FROM names WHERE name >= ? AND name < ? ORDER BY name LIMIT ${streamsMax}`,
@@ -118,7 +140,11 @@ export const createSearch = (db: Db, names: NameReader, { columns, decode }: Rec
   return {
     marked,
     markedWindows: (rules, windows) =>
-      searchWindows({ rules, windows }, marked, (records) => helpSearch(db.name, records)),
+      createWindowSearch(
+        { look: { kind: 'marks', rules }, windows },
+        ({ fromSeq, toSeq }) => marked(rules, fromSeq, toSeq),
+        help,
+      ),
     streamsIn: (fromSeq, toSeq) =>
       db
         .prepare<[number, number], number>(
@@ -128,10 +154,15 @@ export const createSearch = (db: Db, names: NameReader, { columns, decode }: Rec
         .all(fromSeq, toSeq)
         .flatMap((id) => names.nameOf(id) ?? []),
     markedOf: (streams, fromSeq, toSeq) => marksOfStreams(db, names, streams, fromSeq, toSeq),
+    countOfStreams: (streams, fromSeq, toSeq) => countOfStreams(db, names, streams, fromSeq, toSeq),
     markedOfCalls: (rules, calls) => marksOfCalls(db, names, rules, calls),
-    callsOfFew: (recordsMax, window) => callsOfFew(db, recordsMax, window),
-    suspectCalls: (recordsMax, window) => suspectCalls(db, recordsMax, window),
-    callsAhead: (recordsMax, window) => findCallsAhead({ path: db.name, recordsMax, ...window }),
+    callsOfFew: (recordsMax, window) => callsOfFew(db, recordsMax, window, null),
+    suspectWindows: (recordsMax, windows, seenToSeq) =>
+      createWindowSearch(
+        { look: { kind: 'suspectCalls', recordsMax, seenToSeq }, windows },
+        (window) => suspectCalls(db, recordsMax, window, seenToSeq),
+        help,
+      ),
     streamsBeginning: (start) => beginning.all(start, `${start}${nameEnd}`),
     makings: (query, toSeq) => {
       const typeId = names.idOf(query.type);

@@ -243,11 +243,15 @@ describe('a history of candidates', () => {
   test('of a text shows what it has found while it looks on, with calls that go on', async () => {
     const filter = { ...none, text: 'exitStatus' };
     let looked = 0;
-    const markedWindows: OpenedReader['markedWindows'] = async function* (rules, windows) {
-      for await (const window of reader.markedWindows(rules, windows)) {
-        looked = window.toSeq;
-        yield window;
-      }
+    const markedWindows: OpenedReader['markedWindows'] = (rules, asked) => {
+      const search = reader.markedWindows(rules, asked);
+      const windows: typeof search.windows = async function* () {
+        for await (const window of search.windows()) {
+          looked = window.toSeq;
+          yield window;
+        }
+      };
+      return { ...search, windows };
     };
     const options = { selection: createSelection({}), withEvents: false, range: RANGES.all };
     const candidates = candidatesOf({ ...options, reader: { ...reader, markedWindows } }, filter, { windowMin: 64 });

@@ -1,11 +1,18 @@
 /** Searching a journal on two threads: what is found is what one thread finds, in its order, whatever becomes of the other. */
 import assert from 'node:assert/strict';
+import { truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { makeJournal } from '../../scripts/lib/large-journal/make.ts';
 import { openReader, type OpenedReader } from '../../src/journal/open.ts';
 import type { Mark, MarkRule } from '../../src/journal/marks.ts';
-import { helpSearch, searchWindows, type SearchHelper } from '../../src/journal/search-windows.ts';
+import {
+  createWindowSearch,
+  helpSearch,
+  helpSearchSoon,
+  type SearchHelper,
+  type Window,
+} from '../../src/journal/search-windows.ts';
 import { cleanupAfterAll, onCleanup } from '../support/cleanup.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
@@ -28,39 +35,68 @@ describe('a search on two threads', () => {
     onCleanup(owner, () => reader.close());
   });
 
+  type Helper = SearchHelper<readonly Mark[]>;
+
   /** Each window takes this thread a while, so that the other comes to some. */
-  const search = async (helper: SearchHelper | null, eachMs: number) => {
+  const search = async (helper: Helper | null, { eachMs = 0, isAhead = false } = {}) => {
     let mine = 0;
-    const marked = (...range: Parameters<OpenedReader['marked']>): readonly Mark[] => {
+    const lookHere = ({ fromSeq, toSeq }: Window): readonly Mark[] => {
       mine += 1;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, eachMs);
-      return reader.marked(...range);
+      return reader.marked(rules, fromSeq, toSeq);
     };
-    const found = await Array.fromAsync(searchWindows({ rules, windows }, marked, () => helper));
+    const help = <T>(): SearchHelper<T> | null => helper as SearchHelper<T> | null;
+    const searched = createWindowSearch({ look: { kind: 'marks', rules }, windows }, lookHere, help);
+    if (isAhead) {
+      searched.beginAhead();
+      // Until it has found something.
+      await helper?.news();
+    }
+    const found = await Array.fromAsync(searched.windows());
     const expected = windows.map((window) => ({
       ...window,
-      marks: reader.marked(rules, window.fromSeq, window.toSeq),
+      found: reader.marked(rules, window.fromSeq, window.toSeq),
     }));
     assert.deepEqual(found, expected);
-    assert.ok(found.some(({ marks }) => marks.length > 0));
+    assert.ok(found.some(({ found: marks }) => marks.length > 0));
     return mine;
   };
 
-  const helperFor = (records: number): SearchHelper => helpSearch(path, records) ?? assert.fail('no helper');
+  const helperFor = (records: number): Helper => helpSearch(path)<readonly Mark[]>(records) ?? assert.fail('no helper');
 
   test('is shared between them', async () => {
-    assert.ok((await search(helperFor(1_000_000), 100)) < windows.length);
+    assert.ok((await search(helperFor(1_000_000), { eachMs: 100 })) < windows.length);
+  });
+
+  test('is begun by the other ahead', async () => {
+    assert.ok((await search(helperFor(1_000_000), { eachMs: 100, isAhead: true })) < windows.length);
   });
 
   test('goes on alone where the other ended early', async () => {
     const helper = helperFor(1_000_000);
     helper.end();
-    assert.equal(await search(helper, 0), windows.length);
+    assert.equal(await search(helper), windows.length);
   });
 
   test('of little is done on one', async () => {
-    assert.equal(helpSearch(path, 1000), null);
-    assert.equal(await search(null, 0), windows.length);
+    assert.equal(helpSearch(path)(1000), null);
+    assert.equal(await search(null), windows.length);
+  });
+
+  test('of a journal that is searched soon has its thread once, where it is a long one', () => {
+    const short = helpSearchSoon(path);
+    assert.equal(short.help(1000), null);
+    short.end();
+    // A file of its size alone: what is in it nobody asks.
+    const long = `${path}.long`;
+    writeFileSync(long, '');
+    truncateSync(long, 100 * 1024 * 1024);
+    const soon = helpSearchSoon(long);
+    const first = soon.help(1000);
+    assert.ok(first !== null);
+    assert.equal(soon.help(1000), null);
+    first.end();
+    soon.end();
   });
 
   test('finds a text as it stands, whatever it means in a pattern', () => {

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { makeJournal } from '../../scripts/lib/large-journal/make.ts';
-import { startCallsAhead } from '../../src/journal/calls-ahead.ts';
 import { connectReader } from '../../src/journal/connect.ts';
 import { openReader, type OpenedReader } from '../../src/journal/open.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
@@ -43,21 +42,21 @@ describe('searching by indexes', () => {
       ({ call }) => call ?? 0,
     );
 
-  const checkAsides = (searched: OpenedReader): void => {
+  const checkAsides = async (searched: OpenedReader): Promise<void> => {
     let found = 0;
     for (const [fromSeq, toSeq] of STRETCHES) {
       const ofCall = ({ stream, type }: JournalRecord): boolean =>
         stream.startsWith('call/') && type !== 'call.received' && type !== 'call.completed';
       const expected = [...calls(fromSeq, toSeq)].filter(([, records]) => records.some(ofCall)).map(([call]) => call);
-      const { withAsides } = searched.suspectCalls(FEW, { fromSeq, toSeq });
-      assert.deepEqual(inOrder(withAsides), inOrder(expected), `${fromSeq} to ${toSeq}`);
+      const [told] = await Array.fromAsync(searched.suspectWindows(FEW, [{ fromSeq, toSeq }], null).windows());
+      assert.deepEqual(inOrder(told?.found.withAsides ?? []), inOrder(expected), `${fromSeq} to ${toSeq}`);
       found += expected.length;
     }
     assert.ok(found > 0);
   };
 
-  test('finds calls that have told of more on their own streams', () => {
-    checkAsides(reader);
+  test('finds calls that have told of more on their own streams', async () => {
+    await checkAsides(reader);
   });
 
   test('finds them in a journal that is older than the index for that', async () => {
@@ -66,19 +65,7 @@ describe('searching by indexes', () => {
     tamper(old, (db) => db.exec('DROP INDEX records_of_calls'));
     const older = openReader(old);
     onCleanup(owner, () => older.close());
-    checkAsides(older);
-  });
-
-  test('finds the same ahead on another thread, and nothing where that fails', async () => {
-    for (const [fromSeq, toSeq] of STRETCHES) {
-      const found = await startCallsAhead({ path, recordsMax: FEW, fromSeq, toSeq }).found;
-      assert.deepEqual(found, reader.suspectCalls(FEW, { fromSeq, toSeq }));
-    }
-    const ahead = startCallsAhead({ path: join(path, 'nowhere'), recordsMax: FEW, fromSeq: 1, toSeq: HEAD });
-    assert.equal(await ahead.found, null);
-    const given = startCallsAhead({ path, recordsMax: FEW, fromSeq: 1, toSeq: HEAD });
-    given.end();
-    await given.found;
+    await checkAsides(older);
   });
 
   test('asks no table where calls have told of more', () => {
@@ -110,6 +97,21 @@ describe('searching by indexes', () => {
       assert.deepEqual(inOrder(reader.callsOfFew(0, { fromSeq, toSeq }).map(({ call }) => call)), inOrder(goingOn));
     }
     assert.ok(reader.callsOfFew(0, { fromSeq: 700, toSeq: 1400 }).length > 0);
+  });
+
+  test('finds those of many stretches, and that they go on behind their own or behind all', async () => {
+    const windows = STRETCHES.slice(1).map(([fromSeq, toSeq]) => ({ fromSeq, toSeq }));
+    const told = await Array.fromAsync(reader.suspectWindows(FEW, windows, null).windows());
+    assert.deepEqual(
+      told.map(({ found }) => found.few),
+      windows.map((window) => reader.callsOfFew(FEW, window)),
+    );
+    const seen = await Array.fromAsync(reader.suspectWindows(FEW, windows, HEAD).windows());
+    for (const { found, fromSeq, toSeq } of seen) {
+      const few = [...calls(fromSeq, toSeq)].filter(([, records]) => records.length <= FEW).map(([call]) => call);
+      assert.deepEqual(inOrder(found.few.map(({ call }) => call)), inOrder(few));
+      assert.ok(found.few.every(({ goesOn }) => !goesOn));
+    }
   });
 
   test('finds a value among some, however JSON and patterns write it', () => {

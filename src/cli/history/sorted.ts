@@ -7,11 +7,9 @@
  *   makings ──learn──> streams ──index──┐
  *   window of records ──marks───────────┴──> numbers of calls and events, sorted ──> entries; then the next window
  */
-import { setImmediate as otherTurns } from 'node:timers/promises';
 import type { SuspectCalls } from '../../journal/calls.ts';
 import type { Mark, MarkRule } from '../../journal/marks.ts';
-import type { Window } from '../../journal/search-windows.ts';
-import type { JournalReader } from '../../journal/reader.ts';
+import type { Window, WindowSearch } from '../../journal/search-windows.ts';
 import { seqsOf } from '../time-argument.ts';
 import { COMPLETED, type Entry, knownAs, RECEIVED } from './entries.ts';
 import { entryOf, type Found, type MarkedOptions } from './marked-entries.ts';
@@ -23,10 +21,11 @@ import { pastFromItsEnd } from './reverse.ts';
 import { type Order, windowsOf } from './windows.ts';
 
 const WINDOW_MAX = 65_536;
-/** Of indexes alone more is looked at before others have their turn: some 50 ms. */
-const INDEX_WINDOW_MAX = 4 * WINDOW_MAX;
-/** Of no more streams than that it is looked up where the first row is. */
+/** Of indexes alone more is looked at before others have their turn: some 20 ms. */
+const INDEX_WINDOW_MAX = 2 * WINDOW_MAX;
+/** Of no more streams, and no more records of these, all is looked up at once. */
 const FEW_STREAMS = 50;
+const FEW_RECORDS = 10_000;
 /** Looked at first: where much is found in so few, nothing is gained by looking on. */
 const PROBED_RECORDS = 8_192;
 /** Where more calls may pass everything is read in order: each costs as much as so many records. */
@@ -58,6 +57,8 @@ const createFound = (stretch: Window) => {
     },
   };
 };
+
+type AllFound = ReturnType<typeof createFound>;
 
 type Pruned = Extract<Entry, { kind: 'pruned' }>;
 
@@ -124,7 +125,7 @@ export async function* sortedOf(
   const pruned: Mark[] = [];
   const windows = [...windowsOf(whole, order, WINDOW_MAX)];
   let [looked, released, firstSeq] = [0, 0, whole.fromSeq];
-  for await (const { fromSeq, toSeq, marks } of reader.markedWindows(rules, windows)) {
+  for await (const { fromSeq, toSeq, found: marks } of reader.markedWindows(rules, windows).windows()) {
     for (const mark of marks) all.take(mark);
     pruned.push(...marks.filter(isPruned));
     looked += toSeq - fromSeq + 1;
@@ -148,6 +149,10 @@ export async function* sortedOf(
 /** That it began, and that it ended. */
 const BARE_RECORDS = 2;
 
+interface FoundIn extends Window {
+  readonly found: readonly Found[];
+}
+
 /**
  * What the chosen objects have to do with. Calls that did something to one have told so on its stream; of the others, those
  * that told of themselves alone, requests are looked at. Which image a call names its request says alone.
@@ -157,16 +162,22 @@ async function* soughtThings(options: MarkedOptions, order: Order): AsyncGenerat
   const { isReversed } = order;
   const { fromSeq, toSeq } = seqsOf(reader, options.range);
   const whole: Window = { fromSeq, toSeq };
-  // What is chosen is learnt meanwhile. Where that is near, little is looked at, and this is given up.
-  const ahead = reader.callsAhead(BARE_RECORDS, whole);
+  const windows = [...windowsOf(whole, order, INDEX_WINDOW_MAX)];
+  const isOneThing = (selection.wanted.pod ?? selection.wanted.container ?? null) !== null;
+  const seenToSeq = isOneThing ? toSeq : null;
+  const ahead = reader.suspectWindows(BARE_RECORDS, windows, seenToSeq);
+  // What is chosen is learnt meanwhile.
+  ahead.beginAhead();
   try {
     const naming = new Set(learnMakings(reader, selection, toSeq));
     const sought: Sought = { naming, streams: new Set(selection.streams()), rules: thingsRules(selection) };
     let [looked, count] = [0, 0];
-    for (const window of windowsFor(reader, sought.streams, whole, order)) {
-      // Before streams are looked at: what is told meanwhile is told behind the range, or on one of them.
-      const calls = window === whole ? await ahead?.found : null;
-      const found = foundIn(options, window, calls ?? reader.suspectCalls(BARE_RECORDS, window), sought);
+    const streams = [...sought.streams];
+    const isFew = streams.length <= FEW_STREAMS && reader.countOfStreams(streams, fromSeq, toSeq) <= FEW_RECORDS;
+    if (!isFew && isOneThing) ahead.end();
+    const search = isFew || !isOneThing ? ahead : reader.suspectWindows(BARE_RECORDS, windows, null);
+    const stretches = isFew ? fewThings(options, whole, sought, search) : manyThings(options, sought, search);
+    for await (const { found, ...window } of stretches) {
       looked += window.toSeq - window.fromSeq + 1;
       count += found.length;
       if (isMuch(count, looked)) {
@@ -174,35 +185,44 @@ async function* soughtThings(options: MarkedOptions, order: Order): AsyncGenerat
         return;
       }
       yield* shown(options, whole, found, [], isReversed);
-      // What is done elsewhere, and timers, come in between.
-      await otherTurns();
     }
   } finally {
-    ahead?.end();
+    ahead.end();
   }
   // Of no object, so that it does not matter where they come: how many they are is what is asked.
   for (const [first, last] of reader.prunedRanges(fromSeq, toSeq))
     yield { kind: 'pruned', fromSeq: first, toSeq: last };
 }
 
-/**
- * Windows from one on that reaches to the first row, where that is near the end that is shown first. Where it is far away, and
- * few streams are chosen, all is looked at once: each window more has its price.
- */
-const windowsFor = (
-  reader: JournalReader,
-  streams: ReadonlySet<string>,
+/** All that streams tell is looked up at once; then windows tell of other calls. */
+async function* fewThings(
+  options: MarkedOptions,
   whole: Window,
-  order: Order,
-): Iterable<Window> => {
-  if (streams.size > FEW_STREAMS) return windowsOf(whole, order, INDEX_WINDOW_MAX);
-  const toFirstRow = order.isReversed
-    ? whole.toSeq - Math.max(...[...streams].map(reader.lastSeqOfStream))
-    : Math.min(...[...streams].map(reader.firstSeqOfStream)) - whole.fromSeq;
-  const reach = toFirstRow + 1;
-  if (reach > INDEX_WINDOW_MAX) return [whole];
-  return windowsOf(whole, { ...order, windowMin: Math.max(order.windowMin, reach) }, INDEX_WINDOW_MAX);
-};
+  sought: Sought,
+  search: WindowSearch<SuspectCalls>,
+): AsyncGenerator<FoundIn> {
+  const all = createFound(whole);
+  for (const mark of options.reader.markedOf([...sought.streams], whole.fromSeq, whole.toSeq)) all.take(mark);
+  for await (const { found: suspects, ...window } of search.windows()) {
+    takeSuspects(options, window, suspects, sought, all);
+    yield { ...window, found: all.release(window) };
+  }
+}
+
+/** Calls that go on behind a window are looked at one by one, so that nothing later adds to what began in it. */
+async function* manyThings(
+  options: MarkedOptions,
+  sought: Sought,
+  search: WindowSearch<SuspectCalls>,
+): AsyncGenerator<FoundIn> {
+  for await (const { found: suspects, ...window } of search.windows()) {
+    const all = createFound(window);
+    takeSuspects(options, window, suspects, sought, all);
+    // Behind the others: what is told meanwhile is told behind the range, or on one of these.
+    for (const mark of options.reader.markedOf([...sought.streams], window.fromSeq, window.toSeq)) all.take(mark);
+    yield { ...window, found: all.release(window) };
+  }
+}
 
 /** False where it is a request that names another image. */
 const mayNameImage = ({ reader, selection }: MarkedOptions, { seq, type }: Mark): boolean => {
@@ -218,26 +238,23 @@ interface Sought {
   readonly rules: readonly MarkRule[];
 }
 
-/** Of what began in a window. Calls that go on behind it are looked at one by one, so that nothing later adds to these. */
-const foundIn = (
+/** Calls that began in a window and have to do with what is chosen, though its streams may not tell so. */
+const takeSuspects = (
   options: MarkedOptions,
-  window: Window,
+  { fromSeq, toSeq }: Window,
   { few, withAsides }: SuspectCalls,
   { streams, naming, rules }: Sought,
-): Found[] => {
+  all: AllFound,
+): void => {
   const { reader, selection } = options;
-  const { fromSeq, toSeq } = window;
-  const found = createFound(window);
   const suspects = new Set([...few.map(({ call }) => call), ...withAsides]);
   for (const call of naming) if (call >= fromSeq && call <= toSeq) suspects.add(call);
   for (const { call, goesOn } of few)
-    if (goesOn && reader.placesOfCall(call).some(({ stream }) => streams.has(stream))) found.takeCall(call);
-  for (const mark of reader.markedOf([...streams], fromSeq, toSeq)) found.take(mark);
+    if (goesOn && reader.placesOfCall(call).some(({ stream }) => streams.has(stream))) all.takeCall(call);
   const asked = reader.markedOfCalls(rules, [...suspects]);
   // Of an image that no record tells of requests alone are asked for: to read that is a fifth of reading all of a call.
   const isByRequest = streams.size === 0 && selection.wanted.image != null;
-  for (const mark of isByRequest ? asked.filter((one) => mayNameImage(options, one)) : asked) found.take(mark);
-  return found.release(window);
+  for (const mark of isByRequest ? asked.filter((one) => mayNameImage(options, one)) : asked) all.take(mark);
 };
 
 /** What is chosen of a stretch at the end that is shown first, learnt of no more than that. */

@@ -94,8 +94,8 @@ export const createRecords = (reader: Source, toSeq: number, searchedFrom = 1): 
     search: async (rules, isIt) => {
       const order = { isReversed: true, windowMin: SEARCHED };
       const windows = [...windowsOf({ fromSeq: searchedFrom, toSeq }, order, SEARCHED)];
-      for await (const { marks } of reader.markedWindows(rules, windows)) {
-        for (const { seq, type } of marks.toReversed()) {
+      for await (const { found } of reader.markedWindows(rules, windows).windows()) {
+        for (const { seq, type } of found.toReversed()) {
           const event = type === null ? null : at(seq);
           if (event !== null && isIt(event)) return event;
         }
