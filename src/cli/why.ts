@@ -12,7 +12,7 @@ import { MOMENT_FORMS, type Moment, parseMoment } from './time-argument.ts';
 import type { Answer } from './why/answer.ts';
 import { causeChain } from './why/chain.ts';
 import { causesOf, explain } from './why/explain.ts';
-import { find, type Sources } from './why/find.ts';
+import { find, mayBeGone, type Sources } from './why/find.ts';
 import { lastChange, parseField } from './why/last-change.ts';
 import { thingWords } from './why/people.ts';
 import { createRecords } from './why/records.ts';
@@ -123,7 +123,7 @@ export const why = command({
       );
     }
     const path = await readableJournal(await rootOf(values));
-    const reader = openReader(path);
+    const reader = openReader(path, { isSearchedSoon: thing !== undefined && mayBeGone(thing) });
     try {
       const question = ask(path, reader, values.at);
       const answer = await (field === undefined ? explained(question, thing ?? '') : explainedField(question, field));

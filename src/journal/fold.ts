@@ -73,7 +73,7 @@ const atOneMoment = <T>(path: string, work: (db: Db) => T): T => {
 export const foldRecords = (path: string, range: FoldRange, each: (record: JournalRecord) => void): Folded =>
   atOneMoment(path, (db) => createPages(db, range.reading)(range, (records) => records.forEach(each)));
 
-/** Those of a page that leave something behind: only where nobody looks at each as it is read. */
+/** Those of a page that leave something behind: only where nobody looks at the state between them. */
 export const unsettled = <State>(
   fold: StateFold<State>,
   records: readonly JournalRecord[],
@@ -124,6 +124,8 @@ export interface FoldedState<State> {
   readonly bad: readonly Finding[];
 }
 
+const isAsWritten = ({ body }: JournalRecord): boolean => body !== NOT_AS_WRITTEN;
+
 /** More are as good as all. */
 const badMax = 100;
 
@@ -139,17 +141,23 @@ export const foldState = <State>(
     const state = snapshot === null ? fold.initial() : fold.read(snapshot.state);
     const range = { fromSeq: (snapshot?.seq ?? 0) + 1, ...(toSeq === undefined ? {} : { toSeq }) };
     const bad: Finding[] = [];
+    const passOver = (seq: number, why: string): void => {
+      if (bad.length < badMax) bad.push({ seq, what: `it cannot be folded: ${why}.` });
+    };
     const evolve = (record: JournalRecord): void => {
       try {
-        if (record.body === NOT_AS_WRITTEN) throw new Error('it is not as it was written');
         fold.evolve(state, record);
       } catch (thrown) {
-        if (bad.length < badMax)
-          bad.push({ seq: record.seq, what: `it cannot be folded: ${errorOf(thrown).message}.` });
+        passOver(record.seq, errorOf(thrown).message);
       }
     };
-    const { seq } = createPages(db, reading)(range, (records) =>
-      (reading === 'checked' ? records : unsettled(fold, records)).forEach(evolve),
-    );
+    const { seq } = createPages(db, reading)(range, (records) => {
+      // What is not folded settles nothing either.
+      const settled = fold.settledIn(records.filter(isAsWritten));
+      for (const record of records) {
+        if (!isAsWritten(record)) passOver(record.seq, 'it is not as it was written');
+        else if (!settled.has(record.seq)) evolve(record);
+      }
+    });
     return { state, seq, snapshotSeq: snapshot?.seq ?? 0, bad };
   });

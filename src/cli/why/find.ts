@@ -24,6 +24,7 @@ import { noRecord } from '../past/state.ts';
 import { thingsOf } from '../past/things.ts';
 import {
   couldBe,
+  isIdPrefix,
   isNamed,
   isSameReference,
   NO_IMAGES,
@@ -229,6 +230,9 @@ const findByName = async (sources: Sources, name: ThingName): Promise<Found | nu
   if (found === null) return null;
   return isOf(found, 'call.received') ? { kind: 'call', received: found } : { kind: 'thing', stream: found.stream };
 };
+
+/** Neither a record nor an id: where nothing present is called like this, all records are looked through. */
+export const mayBeGone = (text: string): boolean => !RECORD.test(text) && !isIdPrefix(parseThingName(text).text);
 
 export const find = async (sources: Sources, text: string): Promise<Found> => {
   if (RECORD.test(text)) return findRecord(sources, Number(text));

@@ -94,7 +94,10 @@ export const createRecords = (reader: Source, toSeq: number, searchedFrom = 1): 
     search: async (rules, isIt) => {
       const order = { isReversed: true, windowMin: SEARCHED };
       const windows = [...windowsOf({ fromSeq: searchedFrom, toSeq }, order, SEARCHED)];
-      for await (const { found } of reader.markedWindows(rules, windows).windows()) {
+      const search = reader.markedWindows(rules, windows);
+      // What has come and gone is seldom among the newest.
+      search.beginAhead();
+      for await (const { found } of search.windows()) {
         for (const { seq, type } of found.toReversed()) {
           const event = type === null ? null : at(seq);
           if (event !== null && isIt(event)) return event;
