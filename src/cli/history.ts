@@ -1,29 +1,15 @@
-/** `scribe history`: who called what, when, and how it ended, from the journal, with its daemon up or down. */
-import { resolve } from 'node:path';
-import { openReader } from '../journal/open.ts';
-import { readAhead } from '../journal/read-ahead.ts';
+/**
+ * `scribe history`: who called what, when, and how it ended, from the journal, with its daemon up or down. Reads what is asked;
+ * history/show.ts answers it.
+ */
 import { callMethods } from '../domain/call/catalogue.ts';
+import { helpSearchSoon } from '../journal/search-windows.ts';
 import { command, misuse, type Values } from './command.ts';
-import { openCursor, rangeBehind } from './cursor.ts';
-import { prunedAmong, type ShowTime, withAgo } from './format.ts';
-import { candidatesOf } from './history/candidates.ts';
-import type { Entry } from './history/entries.ts';
-import { type Filter, onlyWith, passes, passesAll } from './history/filter.ts';
 import { filterOf, filterOptions } from './history/filter-options.ts';
-import { createNames } from './history/names.ts';
-import { followFromCursor } from './history/resume.ts';
-import { pastFromItsEnd } from './history/reverse.ts';
-import { createScan, type Scan } from './history/scan.ts';
-import { createSelection, type Selection } from './history/selection.ts';
-import { showJson } from './history/json.ts';
-import { type Shown, showTable } from './history/rows.ts';
-import { type JournalWatch, watchJournal } from './history/watch.ts';
-import { createGiven } from './given.ts';
-import { type Io, tellerTo, write } from './io.ts';
-import { timesIn } from './local-zone.ts';
-import { nothingFits, parseRange, rangeOptions, seqsOf } from './time-argument.ts';
-import { choosesAll, refuseAmbiguous, thingFilterOf, thingOptions } from './things.ts';
+import type { HistoryQuestion } from './history/show.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
+import { choosesAll, thingFilterOf, thingOptions } from './things.ts';
+import { parseRange, rangeOptions } from './time-argument.ts';
 
 const options = {
   root: rootOption,
@@ -55,96 +41,6 @@ const limitOf = (text: string | undefined): number => {
   return Number(text);
 };
 
-/** How long ago is for people who look now: not in what is kept, nor where the rows stay while time goes on. */
-const showTimeFor = ({ utc, follow }: Values<typeof options>, { stdout }: Io): ShowTime => {
-  const showTime = timesIn({ utc });
-  if (stdout.isTTY !== true || follow === true) return showTime;
-  return withAgo(showTime, BigInt(Date.now()) * 1_000_000n);
-};
-
-/** Where the audit rules want it, a call that only reads is a record like any other. */
-const isRead = (entry: Entry): boolean => entry.kind === 'call' && entry.received?.event.body.request.method === 'Read';
-
-/** What is shown: entries about chosen objects that pass the filter. */
-const chooser =
-  (selection: Selection, filter: Filter, withReads: boolean): ((entry: Entry) => boolean) =>
-  (entry) =>
-    (withReads || !isRead(entry)) && selection.has(entry) && passes(filter, entry);
-
-interface Past {
-  /** Whether anything fits, or is pruned. */
-  readonly isAny: boolean;
-  readonly shown: number;
-  readonly prunedRecords: number;
-}
-
-/** How what has passed comes, and how it is shown: of the newest so many nothing older need be read. */
-interface Order {
-  readonly isBackwards: boolean;
-  readonly isReversed: boolean;
-  readonly limit: number;
-}
-
-/** Of what is wanted so many: what is left of pruned records is shown between them, and is none of them. */
-const isCounted = ({ kind }: Entry): boolean => kind !== 'pruned';
-
-const showPast = async (
-  entries: AsyncIterable<Entry>,
-  { isBackwards, isReversed, limit }: Order,
-  isChosen: (entry: Entry) => boolean,
-  shown: Shown,
-): Promise<Past> => {
-  const isAtOnce = isBackwards ? isReversed : limit === Number.POSITIVE_INFINITY;
-  const newest: Entry[] = [];
-  let isAny = false;
-  let count = 0;
-  let prunedRecords = 0;
-  for await (const entry of entries) {
-    if (entry.kind === 'pruned') prunedRecords += entry.toSeq - entry.fromSeq + 1;
-    if (!isChosen(entry)) continue;
-    isAny = true;
-    if (isCounted(entry)) count += 1;
-    if (isBackwards && count > limit) break;
-    if (isAtOnce) await shown.show(entry);
-    else newest.push(entry);
-    if (!isBackwards && count > limit && isCounted(entry)) newest.splice(0, newest.findIndex(isCounted) + 1);
-  }
-  for (const entry of isBackwards ? newest.reverse() : newest) await shown.show(entry);
-  return { isAny, shown: Math.min(count, limit), prunedRecords };
-};
-
-const follow = async (
-  scan: Scan,
-  isChosen: (entry: Entry) => boolean,
-  watch: JournalWatch,
-  shown: Shown,
-): Promise<never> => {
-  for (;;) {
-    await watch.changed();
-    for (const entry of scan.news()) if (isChosen(entry)) await shown.show(entry);
-    await shown.flush();
-  }
-};
-
-const noteMissing = async (
-  { isAny, prunedRecords }: Past,
-  isFiltered: boolean,
-  nothing: string,
-  io: Io,
-): Promise<void> => {
-  if (isFiltered && prunedRecords > 0) await write(io.stderr, `scribe: ${prunedAmong(prunedRecords)}\n`);
-  else if (!isAny) await write(io.stderr, `scribe: ${nothing}\n`);
-};
-
-/** A row of a read says the process that called and its user, not what program that was. */
-const noteReads = async ({ executable }: Filter, withReads: boolean, { stderr }: Io): Promise<void> => {
-  if (executable === null || !withReads) return;
-  await write(
-    stderr,
-    'scribe: Of calls that only read the program is not recorded, except where an audit rule has level "request": --executable leaves the others out; --uid chooses among them.\n',
-  );
-};
-
 const checkCursor = ({ follow, limit, reads, ...values }: Values<typeof options>): void => {
   if (values['cursor-file'] === undefined) return;
   if (follow !== true) throw misuse('--cursor-file goes with --follow.');
@@ -159,17 +55,25 @@ const checkReverse = ({ reverse, follow, reads, method = [] }: Values<typeof opt
   if (reads === true || namesReads(method)) throw misuse('--reverse does not go with calls that only read.');
 };
 
-const readOptions = (values: Values<typeof options>) => {
+const readOptions = (values: Values<typeof options>): HistoryQuestion => {
   const { since, until } = values;
   if (values.follow === true && until !== undefined)
     throw misuse('--follow goes on, and --until ends: give one of them.');
   checkCursor(values);
   checkReverse(values);
+  const filter = filterOf(values);
   return {
     wanted: thingFilterOf(values),
-    filter: filterOf(values),
+    filter,
     range: parseRange({ since, until }),
     limit: limitOf(values.limit),
+    withReads: values.reads === true || namesReads(filter.methods),
+    withEvents: values.events === true,
+    isReversed: values.reverse === true,
+    isFollowed: values.follow === true,
+    cursorFile: values['cursor-file'] ?? null,
+    isJson: values.json === true,
+    isUtc: values.utc === true,
   };
 };
 
@@ -205,78 +109,11 @@ export const history = command({
   readsIn: readsInRoot,
   isPaged: ({ follow }) => follow !== true,
   run: async (values, _operands, io) => {
-    const { wanted, filter, range: askedRange, limit } = readOptions(values);
+    const asked = readOptions(values);
     const path = await readableJournal(await rootOf(values));
-    const cursorFile = values['cursor-file'];
-    // Things are looked for from the start, in whichever order they are shown.
-    const isOfThings = !choosesAll(wanted);
-    if (isOfThings) void readAhead(path, 'start');
-    else if (values.reverse === true && limit === Number.POSITIVE_INFINITY) void readAhead(path, 'end');
-    const reader = openReader(path, { isSearchedSoon: isOfThings });
-    // Before anything is read, so that nothing can be written unseen.
-    const watch = values.follow === true ? watchJournal(path) : null;
-    try {
-      refuseAmbiguous(wanted, reader.streamsBeginning);
-      const headSeq = reader.headSeq();
-      // It goes with --follow.
-      const tell = tellerTo(io);
-      using cursor = cursorFile === undefined ? null : await openCursor(resolve(cursorFile), path, reader, tell);
-      const range = cursor === null ? askedRange : rangeBehind(cursor, askedRange);
-      const selection = createSelection(wanted);
-      const withReads = values.reads === true || namesReads(filter.methods);
-      await noteReads(filter, withReads, io);
-      const plugin = values.events === true ? null : filter.plugin;
-      const withEvents = values.events === true || filter.plugin !== null;
-      const [live, shownSeq] = [watch !== null, cursor?.seq ?? null];
-      const scan = createScan({ reader, selection, withEvents, withReads, range, live, shownSeq });
-      const names = createNames(reader);
-      const written =
-        values.json === true
-          ? showJson(io.stdout, names, reader.hashesOf)
-          : showTable(io, names, showTimeFor(values, io));
-      const fromSeq = Math.max(seqsOf(reader, range).fromSeq, (shownSeq ?? 0) + 1);
-      const given = createGiven(fromSeq, scan.readSeq);
-      const shown: Shown = {
-        ...written,
-        show: async (entry) => {
-          if (live) await given.giving(1);
-          await written.show(plugin === null ? entry : onlyWith(plugin, entry));
-        },
-      };
-      const isChosen = chooser(selection, filter, withReads);
-      // Where nothing is shown yet it began here all the same.
-      if (cursor?.isNew === true) await cursor.save(Math.min(fromSeq - 1, headSeq));
-      if (live) void io.recordRead?.({ fromSeq }, given.atEnd);
-      if (watch !== null && cursor !== null) return await followFromCursor({ scan, isChosen, shown, watch, cursor });
-      const isReversed = values.reverse === true;
-      const inJournal = !withReads && watch === null;
-      const isBackwards = isReversed || (inJournal && limit !== Number.POSITIVE_INFINITY);
-      const asked = { reader, selection, withEvents, range };
-      const candidates = inJournal ? candidatesOf(asked, filter, { isReversed: isBackwards }) : null;
-      const entries = candidates ?? (isBackwards ? pastFromItsEnd(asked) : scan.past());
-      const past = await showPast(entries, { isBackwards, isReversed, limit }, isChosen, shown).catch(
-        async (error: unknown) => {
-          // What was found before it is not held back.
-          await shown.flush();
-          throw error;
-        },
-      );
-      if (watch !== null) {
-        await shown.flush();
-        return await follow(scan, isChosen, watch, shown);
-      }
-      if (!past.isAny) (await import('./history/methods.ts')).refuseUnknown(filter.methods);
-      await shown.flush();
-      void io.recordRead?.({ ...seqsOf(reader, range), shown: past.shown });
-      const isNobody = selection.isEmpty() && !past.isAny;
-      if (isNobody) {
-        const { nobodyNearly } = await import('./near-names.ts');
-        await write(io.stderr, `scribe: ${nobodyNearly(reader, wanted, headSeq)}\n`);
-      } else await noteMissing(past, isOfThings || !passesAll(filter), nothingFits(range, headSeq), io);
-      return 0;
-    } finally {
-      watch?.close();
-      reader.close();
-    }
+    // Things are looked for in all that there is. The thread for that comes up while what shows them is loaded.
+    const helper = choosesAll(asked.wanted) ? null : helpSearchSoon(path);
+    const { showHistory } = await import('./history/show.ts');
+    return showHistory(path, helper, asked, io);
   },
 });

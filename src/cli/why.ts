@@ -1,5 +1,6 @@
 /** `scribe why`: why a pod, container, image or call is as it is, from the journal, with its daemon up or down. */
 import { openReader } from '../journal/open.ts';
+import { helpSearchSoon } from '../journal/search-windows.ts';
 import { command, failure, misuse, type Values } from './command.ts';
 import { duration } from './format.ts';
 import { createNames, type Names } from './history/names.ts';
@@ -123,7 +124,7 @@ export const why = command({
       );
     }
     const path = await readableJournal(await rootOf(values));
-    const reader = openReader(path, { isSearchedSoon: thing !== undefined && mayBeGone(thing) });
+    const reader = openReader(path, thing !== undefined && mayBeGone(thing) ? helpSearchSoon(path) : null);
     try {
       const question = ask(path, reader, values.at);
       const answer = await (field === undefined ? explained(question, thing ?? '') : explainedField(question, field));

@@ -16,7 +16,7 @@ import { takeLock } from './lock.ts';
 import { keepLostHead, type LostHead, lossOf, lostHeads } from './lost-heads.ts';
 import { listMigrations, type Migration, migrate, refuseNewer } from './migrate.ts';
 import { createReader, impossibleKeys, type JournalReader } from './reader.ts';
-import { helpSearchSoon } from './search-windows.ts';
+import type { SoonHelp } from './search-windows.ts';
 import { readSeqMark } from './seq-mark.ts';
 import { type Later, laterByTimer } from './later.ts';
 import { type SqliteJournal, startSqliteJournal, startWriterThread } from './sqlite-journal.ts';
@@ -219,18 +219,13 @@ export interface OpenedReader extends JournalReader {
   readonly close: () => void;
 }
 
-export interface ReaderOptions {
-  /** All of it is searched in a moment: another thread gets ready for that. */
-  readonly isSearchedSoon?: boolean;
-}
-
 /**
  * Opens a journal for reading only, whether or not its daemon runs. Throws when there is none or it is newer. Records that
  * are not as they were written come without their bodies (NOT_AS_WRITTEN).
+ * @param helper  for a search that comes soon; it ends with the reader
  */
-export const openReader = (path: string, { isSearchedSoon = false }: ReaderOptions = {}): OpenedReader => {
+export const openReader = (path: string, helper: SoonHelp | null = null): OpenedReader => {
   if (!existsSync(path)) throw new JournalError('Unsafe', `There is no journal at ${path}.`);
-  const helper = isSearchedSoon ? helpSearchSoon(path) : null;
   let db: Db | null = null;
   const close = (): void => {
     helper?.end();

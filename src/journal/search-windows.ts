@@ -101,8 +101,14 @@ export const helpSearch =
 /** A journal of fewer bytes has too few records. */
 const HELPED_ABOVE_BYTES = 64 * 1024 * 1024;
 
-/** The same; the thread of the first search comes up from now on, where the journal is a long one. Ends it if none comes. */
-export const helpSearchSoon = (path: string): { readonly help: HelpSearch; readonly end: () => void } => {
+export interface SoonHelp {
+  readonly help: HelpSearch;
+  /** Ends the thread that no search came for. */
+  readonly end: () => void;
+}
+
+/** The same; the thread of the first search comes up from now on, where the journal is a long one. */
+export const helpSearchSoon = (path: string): SoonHelp => {
   const isLong = availableParallelism() > 1 && statSync(path).size > HELPED_ABOVE_BYTES;
   let first: SearchHelper<never> | null = isLong ? startHelper(path) : null;
   return {
