@@ -4,7 +4,8 @@
  */
 import { Worker } from 'node:worker_threads';
 import type { Tokens } from '../../adapters/streaming/tokens.ts';
-import { FailureError, messageOf } from '../../domain/model/errors.ts';
+import { FailureError } from '../../domain/model/errors.ts';
+import { whyBroke } from '../../platform/broken-thread.ts';
 import { orAfter, unlessAborted } from '../../platform/rpc/timeout.ts';
 import type { SessionCalls } from './calls.ts';
 import { carried, type FromThread, type SessionSubject, type ToThread } from './messages.ts';
@@ -160,9 +161,13 @@ export const startThread = (
 
   listening.promise.catch(() => undefined);
   worker.on('message', take);
-  worker.on('error', (error) => log.error(`The thread of the streaming server broke down: ${messageOf(error)}`));
+  let why: string | null = null;
+  worker.on('error', (error) => {
+    why = whyBroke(error);
+  });
   worker.on('exit', (code) => {
-    const error = new FailureError('HostFailed', `The thread of the streaming server has ended with code ${code}.`);
+    const how = why === null ? `has ended with code ${code}` : `broke down: ${why}`;
+    const error = new FailureError('HostFailed', `The thread of the streaming server ${how}.`);
     if (!isExpectedToEnd) log.error(error.message);
     listening.reject(refusal ?? error);
     closed.resolve();
