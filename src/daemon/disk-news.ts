@@ -1,6 +1,6 @@
 /**
- * A disk that became full, and one that has room again: told in the log, to `scribe doctor` (as it is now, with how often it
- * was full), and in the journal, in which the full disk's own record still finds its reserve. Looks at nothing itself:
+ * A disk that became full, and one that has room again: told in the log, to `scribe doctor` (while it is full, with how often it
+ * was), and in the journal, in which the full disk's own record still finds its reserve. Looks at nothing itself:
  * src/journal/disk-space.ts does.
  */
 import type { Logger } from 'pino';
@@ -39,10 +39,10 @@ export function createDiskNews(rootDir: string, findings: Findings, log: Logger)
         log.error({ rootDir, freeBytes }, 'the disk is full: only stopping and removing is taken');
       } else log.info({ rootDir, freeBytes }, 'the disk has room again');
       const before = timesFull > 1 ? `; it was full ${timesFull} times since ${firstFullAt}` : '';
-      const now = full
-        ? `is full since ${at}, with ${free}: only stopping and removing is taken`
-        : `was full until ${at}; now it has room again, with ${free}`;
-      findings.add(`${disk} ${now}${before}`, disk);
+      // What was is for history: a monitor of scribe doctor is to have peace again.
+      if (!full) findings.settle(disk);
+      else
+        findings.add(`${disk} is full since ${at}, with ${free}: only stopping and removing is taken${before}`, disk);
       if (observe === null) pending = full ? () => write(full, freeBytes) : null;
       else write(full, freeBytes);
     },
