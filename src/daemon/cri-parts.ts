@@ -11,6 +11,7 @@ import { type ServiceOptions, type ServiceParts, serviceOf } from '../adapters/c
 import type { SecretVault } from '../adapters/bundle/secrets.ts';
 import type { ImagesAdapter } from '../adapters/images/adapter.ts';
 import { readFileSystem } from '../adapters/stats/file-system.ts';
+import { parseNetDev } from '../adapters/stats/network.ts';
 import type { StatsReader, UsageCollector } from '../adapters/stats/types.ts';
 import type * as wire from '../wire/cri/api.ts';
 import { DaemonDefinition } from '../wire/scribe/v1/daemon.ts';
@@ -24,6 +25,7 @@ import type { Clock, NoteRead, SubmitCall } from '../engine/ports.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { criEventsOf, TOLD_TYPES } from '../projections/cri-events.ts';
 import type { PublishedView } from '../engine/published-view.ts';
+import type { Spawner } from '../platform/spawner/types.ts';
 import { createContainerStats } from './container-stats.ts';
 import type { Credentials } from './credentials.ts';
 import { pinnedNames } from './pinned-names.ts';
@@ -44,6 +46,7 @@ export interface CriSources {
   readonly credentials: Credentials;
   readonly images: ImagesAdapter;
   readonly stats: StatsReader;
+  readonly spawner: Pick<Spawner, 'readNetDev'>;
   readonly usage: UsageCollector;
   readonly eventCursor: EventCursor;
   readonly networkProblem: CriParts['networkProblem'];
@@ -97,6 +100,10 @@ export function criParts(sources: CriSources): CriComposition {
       clock,
       containers,
       readFileSystem: () => readFileSystem(join(config.serve.rootDir, 'containers')),
+      interfacesIn: async (path) => {
+        const told = await sources.spawner.readNetDev(path);
+        return told === null ? null : parseNetDev(told);
+      },
       report: sources.report,
     }),
     networkProblem: sources.networkProblem,

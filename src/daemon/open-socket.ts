@@ -94,7 +94,7 @@ async function openParts(
   { networkUpkeep, sessionListener }: Pick<OpenSocket, 'networkUpkeep' | 'sessionListener'>,
 ): Promise<CriComposition & Pick<OpenSocket, 'reload'>> {
   const { config, version, found, running, view, clock, findings, opened, log, report } = sources;
-  const { journal, journalPath, node, vault } = found;
+  const { journal, journalPath, node, spawner, vault } = found;
   const { engine, performers, credentials } = running;
   const { rootDir, stateDir } = config.serve;
   const stats = createStatsReader({ cgroup: node.cgroup, clock, report });
@@ -151,6 +151,7 @@ async function openParts(
     credentials,
     images: performers.images,
     stats,
+    spawner,
     usage,
     eventCursor,
     networkProblem: networkUpkeep.problem,

@@ -31,6 +31,8 @@ export interface PodStatsOptions {
   readonly clock: Pick<Clock, 'nowNs'>;
   /** That writable layers are on. */
   readonly readFileSystem: () => Promise<FileSystemFigures>;
+  /** Interfaces but loopback of the network namespace that is pinned at a path; null where none is. */
+  readonly interfacesIn: (netnsPath: string) => Promise<readonly InterfaceCounters[] | null>;
   readonly containers: Pick<ContainerStatsParts, 'statsOfAll' | 'targetOf'>;
   /** Told when something can't be read though it is there. */
   readonly report: (message: string) => void;
@@ -57,7 +59,7 @@ function watchPods({ view, reader }: Pick<PodStatsOptions, 'view' | 'reader'>): 
 }
 
 /** What is read of one pod or container at a time. */
-function createReadings({ reader, usage, clock, containers, report }: PodStatsOptions) {
+function createReadings({ reader, usage, clock, containers, interfacesIn, report }: PodStatsOptions) {
   /** What is there all the same is told; what can't be read is reported and passed over. */
   async function tried<T>(what: string, work: () => Promise<T | null>): Promise<T | null> {
     try {
@@ -68,7 +70,10 @@ function createReadings({ reader, usage, clock, containers, report }: PodStatsOp
     }
   }
 
-  /** Any process of the pod sees its network; null where it has the node's, or where no process is. */
+  /**
+   * Any process of the pod sees its network. Where none is, as between the tries of containers that crash, somebody has to
+   * go in and look. null where the pod has the node's.
+   */
   async function interfacesOf(
     { id, network, task, taskExit }: PodSandbox,
     running: readonly Container[],
@@ -81,7 +86,7 @@ function createReadings({ reader, usage, clock, containers, report }: PodStatsOp
       const interfaces = await tried(`the interfaces of pod ${id}`, () => reader.readInterfaces(process));
       if (interfaces !== null) return interfaces;
     }
-    return null;
+    return tried(`the interfaces of pod ${id}`, () => interfacesIn(network.netnsPath));
   }
 
   /** null where its cgroups have gone, or can't be read. */

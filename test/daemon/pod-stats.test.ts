@@ -47,6 +47,8 @@ const setUp = () => {
   const reports: string[] = [];
   /** Processes that have gone, by pid, and what those that are there see. */
   const gone = new Set<number>();
+  /** Of namespaces that are pinned, by path. */
+  const pinned = new Map<string, typeof interfaces>();
   let seen = interfaces;
   let whileReading = (): void => undefined;
   const reader: StatsReader = {
@@ -87,14 +89,16 @@ const setUp = () => {
   const readFileSystem = () =>
     Promise.resolve({ major: '8', minor: '1', device: '/dev/sda1', limitBytes: 9n, inodes: 7n, inodesFree: 6n });
   const report = (message: string): void => void reports.push(message);
-  const stats = createPodStats({ view, reader, usage: layers, clock, containers, readFileSystem, report });
+  const interfacesIn = (path: string) => Promise.resolve(pinned.get(path) ?? null);
+  const parts = { view, reader, usage: layers, clock, containers, interfacesIn, readFileSystem, report };
+  const stats = createPodStats(parts);
   const see = (now: typeof interfaces): void => {
     seen = now;
   };
   const meanwhile = (happens: () => void): void => {
     whileReading = happens;
   };
-  return { view, stats, pods, askedForInterfaces, forgotten, watched, reports, gone, see, meanwhile };
+  return { view, stats, pods, askedForInterfaces, forgotten, watched, reports, gone, pinned, see, meanwhile };
 };
 
 describe('stats of pods', { timeout: 20_000 }, () => {
@@ -136,6 +140,18 @@ describe('stats of pods', { timeout: 20_000 }, () => {
     const [pod] = await stats.podStatsOf(pods.slice(0, 1));
     assert.deepEqual(askedForInterfaces, [41, 42]);
     assert.equal(pod?.linux?.network?.defaultInterface?.name, 'eth0');
+  });
+
+  it('have the network as it is seen in its namespace, where no process of the pod is', async () => {
+    const { stats, pods, gone, pinned } = setUp();
+    for (const pid of [41, 42]) gone.add(pid);
+    const networks = async () => (await stats.podStatsOf(pods)).map(({ linux }) => linux?.network);
+    assert.deepEqual(await networks(), [undefined, undefined, undefined], 'none is pinned');
+    pinned.set(network.netnsPath, interfaces);
+    assert.deepEqual(
+      (await networks()).map((told) => told?.defaultInterface?.rxBytes?.value),
+      ['7', '7', undefined],
+    );
   });
 
   it('leave out a pod that goes while it is read', async () => {

@@ -165,6 +165,23 @@ describe('stats of pods', () => {
     await removePod(node.daemon, idle.podSandboxId);
   });
 
+  test('have the network of a pod in which no process is, as between the tries of a container that crashes', async () => {
+    const { runtime } = node.daemon.cri;
+    const [pod] = pods;
+    assert.ok(pod);
+    const received = async (): Promise<number> => {
+      const { stats } = await runtime.podSandboxStats({ podSandboxId: pod.podSandboxId });
+      assert.equal(stats?.linux?.network?.defaultInterface?.name, 'eth0');
+      return numberOf(stats.linux.network.defaultInterface.rxBytes);
+    };
+    const before = await received();
+    await runtime.stopContainer({ containerId: pod.containerId, timeout: '0' });
+    assert.ok((await received()) >= before);
+    const { podMetrics } = await runtime.listPodSandboxMetrics({});
+    const metrics = podMetrics.find(({ podSandboxId }) => podSandboxId === pod.podSandboxId)?.metrics ?? [];
+    assert.ok(metrics.some(({ name }) => name === 'container_network_receive_bytes_total'));
+  });
+
   test('one that has stopped has none, and one that is not there is not found', async () => {
     const { daemon } = node;
     const { runtime } = daemon.cri;

@@ -125,6 +125,7 @@ const operationsOf = (ask: <T>(request: SpawnerRequest) => Promise<T>) => {
     createNetns: (path) =>
       pinNamespaces({ pins: { network: path, ipc: null, uts: null }, hostname: null, sysctls: {} }),
     pinNetnsOf: (holder, path) => ask({ op: 'pinNetnsOf', holder, path }),
+    readNetDev: (path) => ask({ op: 'readNetDev', path }),
     mountMapped: (mapped) => ask({ op: 'mountMapped', mapped }),
     mount: (mount) => ask({ op: 'mount', mount }),
     unmount: (target) => ask({ op: 'unmount', target }),

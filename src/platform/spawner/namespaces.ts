@@ -1,9 +1,9 @@
 /**
- * Makes namespaces of pods, in the spawner's process: a thread moves into new ones, sets in them what is asked for, pins
- * them by bind mounts and moves back within one synchronous turn. Must only be used where that thread starts all
+ * Makes namespaces of pods, in the spawner's process, and looks into them: a thread moves into new ones, sets in them what is asked
+ * for, pins them by bind mounts and moves back within one synchronous turn. Must only be used where that thread starts all
  * programs: were it left in the wrong namespace, everything after would be too, so a failed way back ends the process.
  */
-import { closeSync, constants, mkdirSync, openSync, statfsSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, mkdirSync, openSync, readSync, statfsSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';
 import {
@@ -101,21 +101,62 @@ export const pinNamespaces = ({ pins, hostname, sysctls }: NamespacesRequest): v
   }
 };
 
+/** Does something in the network namespace that an open file stands for. */
+const inNetns = <T>(fd: number, work: () => T): T => {
+  const home = openSync('/proc/thread-self/ns/net', 'r');
+  try {
+    enterNamespace(fd, Namespace.network);
+    try {
+      return work();
+    } finally {
+      returnTo(Namespace.network, home);
+    }
+  } finally {
+    closeSync(home);
+  }
+};
+
 /** The network namespace of a process that made it itself, pinned at `path`. Already being there is success. */
 export const pinNetnsOf = (holder: ProcessName, path: string): void => {
   makeFile(path);
   if (isPinned(path)) return;
   const fd = openNamespaceOf(holder, 'net');
-  const home = openSync('/proc/thread-self/ns/net', 'r');
   try {
-    enterNamespace(fd, Namespace.network);
-    try {
-      bringLoopbackUp();
-    } finally {
-      returnTo(Namespace.network, home);
-    }
+    inNetns(fd, bringLoopbackUp);
     mountAs(`/proc/self/fd/${fd}`, path, 'none', ['bind']);
   } finally {
-    for (const open of [fd, home]) closeSync(open);
+    closeSync(fd);
+  }
+};
+
+/** Some five hundred interfaces. */
+const netDev = Buffer.alloc(64 * 1024);
+
+/** As much of a file as there is room for: the kernel gives it a page at a time. */
+const readInto = (buffer: Buffer, path: string): string => {
+  const fd = openSync(path, 'r');
+  try {
+    let length = 0;
+    for (let read = -1; read !== 0 && length < buffer.length; length += read)
+      read = readSync(fd, buffer, length, buffer.length - length, null);
+    return buffer.toString('latin1', 0, length);
+  } finally {
+    closeSync(fd);
+  }
+};
+
+/** What the kernel tells of the interfaces in the namespace that is pinned at a path; null where none is. */
+export const readNetDev = (path: string): string | null => {
+  let fd: number;
+  try {
+    fd = openSync(path, 'r');
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOENT') return null;
+    throw error;
+  }
+  try {
+    return isPinned(path) ? inNetns(fd, () => readInto(netDev, '/proc/thread-self/net/dev')) : null;
+  } finally {
+    closeSync(fd);
   }
 };

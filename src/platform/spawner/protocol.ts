@@ -56,6 +56,7 @@ export type SpawnerRequest =
   | { readonly op: 'startDetached'; readonly program: DetachedRequest }
   | { readonly op: 'pinNamespaces'; readonly namespaces: NamespacesRequest }
   | { readonly op: 'pinNetnsOf'; readonly holder: ProcessName; readonly path: string }
+  | { readonly op: 'readNetDev'; readonly path: string }
   | { readonly op: 'mountMapped'; readonly mapped: MappedMountsRequest }
   | { readonly op: 'mount'; readonly mount: MountRequest }
   | { readonly op: 'unmount'; readonly target: string }

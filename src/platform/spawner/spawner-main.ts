@@ -15,7 +15,7 @@ import { memoryCgroupOf } from '../linux/memory-cgroup.ts';
 import { reapChildren, spawnProgram } from '../linux/spawn.ts';
 import { errorCodeOf, lockWaiting } from '../linux/syscalls.ts';
 import { mountAllMapped, mountFrom, unmountAll, unpin } from './mounts.ts';
-import { pinNamespaces, pinNetnsOf } from './namespaces.ts';
+import { pinNamespaces, pinNetnsOf, readNetDev } from './namespaces.ts';
 import {
   createFrameReader,
   type DetachedRequest,
@@ -95,7 +95,7 @@ const endWhenGone = (groups: ReadonlySet<number>, deadlineS: number): void => {
 };
 
 const performAtOnce = (
-  request: Exclude<SpawnerRequest, { readonly op: 'run' | 'startDetached' | 'joinAhead' }>,
+  request: Exclude<SpawnerRequest, { readonly op: 'run' | 'startDetached' | 'joinAhead' | 'readNetDev' }>,
 ): void => {
   switch (request.op) {
     case 'pinNamespaces':
@@ -159,6 +159,8 @@ const serve = (): void => {
         // The hierarchy is the node's, and stays what it was.
         joinFor ??= createCgroupJoining(() => memoryCgroupOf(request.hierarchy, process.pid));
         return { ok: true, value: joinFor(request.forMs) };
+      case 'readNetDev':
+        return { ok: true, value: readNetDev(request.path) };
       default:
         performAtOnce(request);
         return { ok: true, value: null };

@@ -114,6 +114,8 @@ export interface Spawner {
   readonly pinNamespaces: (request: NamespacesRequest) => Promise<void>;
   /** Pins the network namespace of a process at `path` (made if missing), and brings its loopback up. */
   readonly pinNetnsOf: (holder: ProcessName, path: string) => Promise<void>;
+  /** The text of /proc/net/dev in the network namespace that is pinned at a path; null where none is. */
+  readonly readNetDev: (path: string) => Promise<string | null>;
   /** Makes a target like its source, a directory or a file, where it is missing. */
   readonly mountMapped: (request: MappedMountsRequest) => Promise<void>;
   /** mount(2) and umount2(2), done where they stall nobody. */

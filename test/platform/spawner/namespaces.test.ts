@@ -4,6 +4,7 @@ import { chown, mkdir, readlink, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readProcessStat } from '../../../src/platform/linux/processes.ts';
+import { parseNetDev } from '../../../src/adapters/stats/network.ts';
 import { startSpawner } from '../../../src/platform/spawner/client.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { withReason } from '../../support/failures.ts';
@@ -52,6 +53,14 @@ test('the spawner makes all namespaces of a pod at once, sets them up, and stays
   const enter = ['nsenter', `--net=${pins.network}`, `--ipc=${pins.ipc}`, `--uts=${pins.uts}`];
   const files = ['/proc/sys/net/ipv4/ip_forward', '/proc/sys/kernel/shmmni', '/proc/sys/kernel/hostname'];
   assert.equal(await runOk([...enter, 'cat', ...files]), '0\n99\na.pod\n');
+
+  await runOk([...enter, 'ip', 'link', 'add', 'd0', 'type', 'veth', 'peer', 'name', 'd1']);
+  const interfaces = parseNetDev((await spawner.readNetDev(pins.network)) ?? '');
+  assert.deepEqual(interfaces.map(({ name }) => name).sort(), ['d0', 'd1']);
+  const unpinned = join(dir, 'unpinned');
+  await writeFile(unpinned, '');
+  for (const path of [unpinned, join(dir, 'nowhere')]) assert.equal(await spawner.readNetDev(path), null);
+  assert.equal(await seenBySpawner(), home, 'it comes back from a look');
 
   await runOk([...enter, 'sh', '-c', 'echo 98 > /proc/sys/kernel/shmmni']);
   await runOk(['umount', pins.uts]);
