@@ -12,6 +12,7 @@ import {
   demoOptions,
   execute,
   giveUp,
+  goOnUnheard,
   needRoot,
   say,
   shellWord,
@@ -71,4 +72,5 @@ const main = async (): Promise<void> => {
   show(`the journal stays: bin/scribe history --root ${shellWord(root)}`);
 };
 
+goOnUnheard();
 await main().catch(giveUp);

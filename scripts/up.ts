@@ -17,6 +17,7 @@ import {
   demoOptions,
   execute,
   giveUp,
+  goOnUnheard,
   needRoot,
   say,
   scribe,
@@ -165,4 +166,5 @@ const main = async (): Promise<void> => {
   }
 };
 
+goOnUnheard();
 await main().catch(giveUp);

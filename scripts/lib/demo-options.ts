@@ -41,6 +41,18 @@ export const demoOptions = (command: 'up' | 'down'): DemoOptions => {
   return { root, state, socket: join(state, 'scribe.sock'), all: values.all === true };
 };
 
+/**
+ * What is said goes on past a reader that has gone (`| head`), or a disk that is full: a daemon that was half started and a pod
+ * that was half made would be worse than words that are missing. Words that nobody could be given are no success.
+ */
+export const goOnUnheard = (): void => {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE' || process.exitCode === 1) return;
+    process.exitCode = 1;
+    console.error(`Standard output cannot be written to: ${error.message}.`);
+  });
+};
+
 /** A headline of what is happening now. */
 export const say = (text: string): void => console.log(`${styleText('bold', '==')} ${text}`);
 

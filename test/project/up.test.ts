@@ -125,6 +125,21 @@ test('paths may be relative, and hold what a shell would split; the umask and a 
   assert.match(down.stdout, /removed the demo pod/);
 });
 
+test('whoever reads only the first line has a running pod all the same, and a full disk is told of in a sentence', async (t) => {
+  const { netns, root, state, npmRun } = await placeOf(t);
+  const env = { ...process.env, SCRIBE_ROOT: root, SCRIBE_STATE: state };
+  const piped = (line: string): Promise<CommandResult> =>
+    run(netns.inside(['bash', '-o', 'pipefail', '-c', line]), { cwd: top, env, timeoutMs: 60_000 });
+  const up = await piped('npm run --silent up | head -n 1');
+  assert.deepEqual([up.exitCode, up.stderr], [0, '']);
+  const calls = await runOk([join(top, 'bin/scribe'), 'history', '--root', root, '--method', 'ExecSync']);
+  assert.match(calls, /exit 0 \(ip addr show eth0\)/);
+  const down = await piped('npm run --silent down > /dev/full');
+  assert.deepEqual([down.exitCode, down.stdout], [1, '']);
+  assert.match(down.stderr, /^Standard output cannot be written to: ENOSPC[^\n]*\.\n$/);
+  assert.match((await npmRun('down')).stdout, /no daemon runs/);
+});
+
 test('down without a daemon says so and succeeds', async (t) => {
   const { npmRun, state } = await placeOf(t);
   const down = await npmRun('down');
