@@ -133,7 +133,7 @@ export const replay = command({
   options,
   operands: { name: '[JOURNAL]...', count: Number.POSITIVE_INFINITY, countMin: 0 },
   exitStatus:
-    '0 when every decision is the one that was recorded, 1 when one differs or a journal could not be read; with --break-on, --inspect and the report of a crash that goes for the decision that is shown, with --step for those that were gone through. A decision that the daemon did not live to record is 0 when it can be made today.',
+    '0 when every decision (with --break-on, --inspect and the report of a crash: the one that is shown; with --step: those that were gone through) is the one that was recorded, or can be made today where the daemon did not live to record it; 1 when one differs or a journal could not be read',
   examples: [
     ['scribe replay', "This node's journal."],
     [

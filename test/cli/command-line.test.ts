@@ -58,6 +58,8 @@ describe('help', () => {
       const { exitStatus, stdout, stderr } = await scribe([...wordsOf(command), '--help']);
       assert.equal(exitStatus, 0);
       assert.equal(stderr, '');
+      // A sentence goes on behind what a command says of its statuses.
+      assert.doesNotMatch(stdout, /\., /);
       for (const section of ['NAME', 'SYNOPSIS', 'DESCRIPTION', 'OPTIONS', 'EXIT STATUS']) {
         assert.match(stdout, new RegExp(`^${section}$`, 'm'));
       }

@@ -212,6 +212,10 @@ describe('replay', () => {
     // What was so from the beginning changes at no decision.
     const { stderr: none } = await scribe(['replay', '--break-on', 'node.facts', root.dir]);
     assert.match(none, /no decision is like that/);
+    // As where the newest snapshot is at the head.
+    const before = await scribe(['replay', '--until', '1', root.dir]);
+    assert.equal(before.exitStatus, 0, before.stderr);
+    assert.match(before.stdout, /: begun behind record .*\n\S+: nothing to check: what is replayed ends before record 2\n$/);
 
     await tearEnd(root.journalPath);
     const torn = await scribe(['replay', root.dir]);

@@ -116,14 +116,20 @@ const linesOf = ({ name, start }: Source, tally: Tally, tookMs: number): string[
   const same =
     differing === 0 ? 'all as recorded' : `${grouped(differing)} ${verb}, in ${counted(differences, 'place')}`;
   const records = `records ${grouped(fromSeq)} to ${grouped(toSeq)}`;
+  const checked =
+    fromSeq > toSeq
+      ? [`${name}: nothing to check: what is replayed ends before record ${grouped(toSeq + 1)}`]
+      : [
+          `${name}: ${counted(decisions, 'decision')} checked of ${grouped(journaled)} journaled (${records}): ${same}`,
+          `  with ${counted(events, 'record')} that followed and ${counted(requests, 'request')} of effects, in ${(tookMs / 1000).toFixed(1)} s${perSecond}`,
+        ];
   return [
     ...tally.unreadable.map(
       ({ seq, why, endsAt }) =>
         `${name}: record ${grouped(seq)} cannot be read${endsAt === undefined ? ' and was passed over' : ', so nothing from it on was decided'}: ${why}`,
     ),
     ...begun,
-    `${name}: ${counted(decisions, 'decision')} checked of ${grouped(journaled)} journaled (${records}): ${same}`,
-    `  with ${counted(events, 'record')} that followed and ${counted(requests, 'request')} of effects, in ${(tookMs / 1000).toFixed(1)} s${perSecond}`,
+    ...checked,
   ];
 };
 
