@@ -17,7 +17,7 @@ interface Running {
   /** As kubelet has commands run: probes within a time, hooks without. */
   readonly probe: (command: string, caller?: Caller) => Promise<unknown>;
   readonly hook: (command: string) => Promise<unknown>;
-  readonly stop: () => Promise<unknown>;
+  readonly stop: (caller?: Caller) => Promise<unknown>;
   readonly exits: (exitStatus: number, oomKills?: number) => Promise<void>;
 }
 
@@ -42,7 +42,7 @@ describe('why of a container that ended', () => {
       containerId,
       probe: (command, caller) => run(command, '1', caller),
       hook: (command) => run(command, '0'),
-      stop: () => node.ask({ method: 'StopContainer', containerId, timeoutSeconds: '30' }),
+      stop: (caller = kubelet) => node.ask({ method: 'StopContainer', containerId, timeoutSeconds: '30' }, caller),
       exits: async (exitStatus, oomKills = 0) => {
         const { exit, ...told } = exitOf(podSandboxId, containerId, exitStatus);
         const exitedAtNs = String(node.contents.rows.at(-1)?.record?.atNs ?? 0n);
@@ -91,6 +91,15 @@ describe('why of a container that ended', () => {
     await one.node.settle();
     await one.exits(143);
     assert.match(await firstLine(one), / after its probe "bad liveness" failed at least 100 times in a row; SIGTERM /);
+  });
+
+  test('what somebody ran by hand and then stopped by hand is no probe', async () => {
+    const one = await running();
+    await one.probe('bad look', crictl);
+    void one.stop({ ...crictl, pid: 901 });
+    await one.node.settle();
+    await one.exits(143);
+    assert.match(await firstLine(one), / was stopped by crictl \(pid 901, uid 0\); SIGTERM ended /);
   });
 
   test('what ended with the container, and what others ran in it, had not failed before', async () => {

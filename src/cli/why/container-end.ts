@@ -2,7 +2,7 @@
  * How a container ended, and by whose doing: the one cause among out of memory, a start that failed, a reboot, a lost
  * shim, a stop that somebody asked for, and its own program. Pure.
  */
-import { sandboxStream } from '../../domain/model/records.ts';
+import { type Caller, sandboxStream } from '../../domain/model/records.ts';
 import { SIGKILL } from '../../domain/values/signals.ts';
 import { commandText, duration } from '../format.ts';
 import { type About, type ContainerStory, memoryWords } from './story.ts';
@@ -89,17 +89,21 @@ const callsBefore = ({ events }: ContainerStory, stopping: Stopping): number[] =
   return [...new Set(calls)].toSorted((a, b) => b - a);
 };
 
+/** Somebody at a terminal runs one program after the other: what the one before saw is no reason of the next. */
+const isSameProcess = (one: Caller | null | undefined, other: Caller | null | undefined): boolean =>
+  one?.pid === other?.pid && one?.startTicks === other?.startTicks && one?.executable === other?.executable;
+
 /**
- * What the program that had it stopped had run in it by then. What the stop itself has ended had not failed before; what
+ * What the process that had it stopped had run in it by then. What the stop itself has ended had not failed before; what
  * others ran in it is none of a stop's reasons.
  */
 const commandsIn = ({ records }: About, stopping: Stopping, calls: readonly number[]): Command[] => {
-  const program = records.callOf(stopping)?.body.caller?.executable;
+  const caller = records.callOf(stopping)?.body.caller;
   return calls.flatMap((seq) => {
     const call = records.at(seq);
     const end = records.endOf(seq);
     if (!isOf(call, 'call.received') || call.body.request.method !== 'ExecSync') return [];
-    if (end === null || end.seq > stopping.seq || call.body.caller?.executable !== program) return [];
+    if (end === null || end.seq > stopping.seq || !isSameProcess(call.body.caller, caller)) return [];
     const { cmd, timeoutSeconds } = call.body.request;
     return [{ seq, text: commandText(cmd), failed: hasFailed(end.body), isHook: timeoutSeconds === '0' }];
   });
