@@ -16,7 +16,13 @@ export interface Parsed<O extends Options> {
 /** No option begins with a digit: "-5m" is what somebody means by five minutes ago, or a number. */
 const NEGATIVE = /^-\d/;
 
-const isOption = (word: string): boolean => word.length > 1 && word.startsWith('-') && !NEGATIVE.test(word);
+/** No option has a space or a line in its name: "-- Who looked inside." begins a query, with a comment. */
+const COMMENT = /^--(?:\s|[^=\n]*\n)/;
+
+/** What is given to a command, though it begins as options do. */
+const isGiven = (word: string): boolean => NEGATIVE.test(word) || COMMENT.test(word);
+
+const isOption = (word: string): boolean => word.length > 1 && word.startsWith('-') && !isGiven(word);
 
 /** What other words are typed for, where a command has it: no slip leads from one to the other. */
 const ALSO_CALLED: Readonly<Partial<Record<string, string>>> = { '--journal': 'root' };
@@ -70,7 +76,7 @@ export const parseWords = <O extends Options>(
     if (token.kind === 'positional') operands.push(token.value);
     if (token.kind !== 'option') continue;
     const word = words[token.index] ?? '';
-    if (wanted !== undefined && NEGATIVE.test(word)) {
+    if (wanted !== undefined && isGiven(word)) {
       // It was taken for as many options as it has letters.
       if (tokens[at - 1]?.index !== token.index) operands.push(word);
       continue;

@@ -169,6 +169,11 @@ describe('sql', () => {
   });
 
   test('a query is read from standard input, and ended when its time is over', async () => {
+    // As the page has its queries: with a comment in front.
+    for (const query of ['-- Seven.\nSELECT 7 AS seven', '--Seven.\nSELECT 7 AS seven'])
+      assert.deepEqual(await sql('--json', query), { exitStatus: 0, stdout: '{"seven":7}\n', stderr: '' });
+    const noSuch = await sql('SELECT * FROM call');
+    assert.match(noSuch.stderr, /: no such table: call\. docs\/sql\.md has the views and their columns; /);
     const read = await scribe(['sql', '--root', root, '--json'], { stdin: 'SELECT 7 AS seven' });
     assert.deepEqual(jsonLines(read.stdout), [{ seven: 7 }]);
     const endless = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n';

@@ -39,12 +39,20 @@ const answer = async (queries: Queries, sql: string): Promise<void> => {
   await flush();
 };
 
+/** What SQLite says of a question, and where its names are to be looked up. */
+const saidOf = (error: unknown): string => {
+  const message = withRemedy(messageOf(error));
+  return /^no such (table|column)/.test(message)
+    ? `${message}. docs/sql.md has the views and their columns; scribe sql --help names the views.`
+    : message;
+};
+
 const answerOf = async (path: string, sql: string): Promise<void> => {
   const queries = openQueries(path);
   try {
     await answer(queries, sql);
   } catch (error) {
-    throw new Error(`The journal does not answer that: ${withRemedy(messageOf(error))}`, { cause: error });
+    throw new Error(`The journal does not answer that: ${saidOf(error)}`, { cause: error });
   } finally {
     queries.close();
   }
