@@ -45,8 +45,11 @@ const checkListen = (values: Values<typeof options>, verb: string | undefined): 
 };
 
 /** What "get pods" asks for; any number and short forms will do. */
-const kindOf = (verb: string | undefined, text: string | undefined): Kind => {
+const kindOf = (moment: string, verb: string | undefined, text: string | undefined): Kind => {
+  if (moment === 'get')
+    throw misuse(`MOMENT comes before "get": scribe at ${text ?? 'now'} get ${verb ?? KINDS.join('|')}.`);
   const forms = `say "get" and one of ${KINDS.join(', ')}`;
+  if (verb !== undefined && isKind(verb)) throw misuse(`"get" is missing before "${verb}".`);
   if (verb !== 'get')
     throw misuse(`${verb === undefined ? 'What to show is missing' : `"${verb}" is not known`}: ${forms}.`);
   if (text === undefined) throw misuse(`What to get is missing: ${forms}.`);
@@ -130,7 +133,7 @@ export const at = command({
   run: async (values, [moment = '', verb, what], io) => {
     const socket = values.listen;
     checkListen(values, verb);
-    const kind = socket === undefined ? kindOf(verb, what) : null;
+    const kind = socket === undefined ? kindOf(moment, verb, what) : null;
     const wanted = parseMoment(moment, 'MOMENT');
     const path = await readableJournal(await rootOf(values));
     const reader = openReader(path);

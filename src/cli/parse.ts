@@ -43,7 +43,9 @@ const checkOperands = (operands: readonly string[], wanted: Command['operands'])
   const { name, count, countMin = count } = wanted ?? { name: '', count: 0 };
   const extra = operands[count];
   if (extra !== undefined) throw misuse(`"${extra}" is one word too many.`);
-  if (operands.length < countMin) throw misuse(`${name} is missing.`);
+  if (operands.length >= countMin) return;
+  const missing = name.split(' ').slice(operands.length, countMin).join(' ');
+  throw misuse(`${missing} is missing${operands.length === 0 ? '' : ` after "${operands.join(' ')}"`}.`);
 };
 
 /**

@@ -3,8 +3,9 @@ import { leafHash, rootOfInclusion } from '../journal/merkle.ts';
 import { noteText } from '../journal/notes.ts';
 import { openTree } from '../journal/open-tree.ts';
 import { command, failure, misuse } from './command.ts';
-import { counted, grouped } from './format.ts';
+import { grouped } from './format.ts';
 import { write } from './io.ts';
+import { noRecord } from './past/state.ts';
 import { configOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 
 const options = { root: rootOption, config: configOption } as const;
@@ -34,8 +35,7 @@ export const prove = command({
     const seq = seqOf(word);
     const tree = openTree(await readableJournal(await rootOf(values)));
     try {
-      if (seq > tree.size)
-        throw failure(`There is no record ${grouped(seq)}: the journal has ${counted(tree.size, 'record')}.`);
+      if (seq > tree.size) throw noRecord(seq, tree.size);
       const note = tree.checkpoint(seq);
       const proof = tree.inclusionProof(seq - 1, note.size);
       const [content = new Uint8Array()] = tree.leaves(seq - 1, 1);

@@ -215,7 +215,10 @@ describe('replay', () => {
     // As where the newest snapshot is at the head.
     const before = await scribe(['replay', '--until', '1', root.dir]);
     assert.equal(before.exitStatus, 0, before.stderr);
-    assert.match(before.stdout, /: begun behind record .*\n\S+: nothing to check: what is replayed ends before record 2\n$/);
+    assert.match(
+      before.stdout,
+      /: begun behind record .*\n\S+: nothing to check: what is replayed ends before record 2\n$/,
+    );
 
     await tearEnd(root.journalPath);
     const torn = await scribe(['replay', root.dir]);
