@@ -93,7 +93,7 @@ const periodOf = ({ per, showTime }: Asked, atNs: bigint): string | null => {
 
 const addRestart = (asked: Asked, restart: Restart, collector: Collector): void => {
   const { atNs } = restart;
-  const unmeasured = { failed: false, answered: true, durationMs: null, bytes: null };
+  const unmeasured = { failed: false, answered: true, durationMs: null, sizeBytes: null };
   collector.add({ period: periodOf(asked, atNs), key: reports.restarts.keyOf(restart), atNs, ...unmeasured });
 };
 
@@ -101,7 +101,7 @@ const addCall = (asked: Asked, call: CallRow, things: Things, collectors: Readon
   const place = placeOf(call, things);
   if (!isChosen(asked.filter, call, place, things)) return;
   const { atNs, durationMs, sizeBytes } = call;
-  const measured = { atNs, durationMs, bytes: sizeBytes, answered: call.code !== null, period: periodOf(asked, atNs) };
+  const measured = { atNs, durationMs, sizeBytes, answered: call.code !== null, period: periodOf(asked, atNs) };
   for (const [word, collector] of collectors) {
     const report: Report = reports[word];
     if (report.of === 'calls' && report.isAbout(call))

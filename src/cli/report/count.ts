@@ -15,7 +15,7 @@ export interface Item {
   readonly failed: boolean;
   readonly answered: boolean;
   readonly durationMs: number | null;
-  readonly bytes: number | null;
+  readonly sizeBytes: number | null;
 }
 
 export interface Group {
@@ -28,7 +28,9 @@ export interface Group {
   readonly timed: number;
   readonly totalMs: number;
   readonly maxMs: number;
-  readonly bytes: number;
+  /** Of how many the size is known, and their sum. */
+  readonly sized: number;
+  readonly sizeBytes: number;
   readonly firstNs: bigint;
   readonly lastNs: bigint;
 }
@@ -42,7 +44,7 @@ export interface Collector {
   readonly beyond: () => number;
 }
 
-const groupOf = ({ period, key, atNs, failed, answered, durationMs, bytes }: Item): Group => ({
+const groupOf = ({ period, key, atNs, failed, answered, durationMs, sizeBytes }: Item): Group => ({
   period,
   key,
   count: 1,
@@ -51,7 +53,8 @@ const groupOf = ({ period, key, atNs, failed, answered, durationMs, bytes }: Ite
   timed: durationMs === null ? 0 : 1,
   totalMs: durationMs ?? 0,
   maxMs: durationMs ?? 0,
-  bytes: bytes ?? 0,
+  sized: sizeBytes === null ? 0 : 1,
+  sizeBytes: sizeBytes ?? 0,
   firstNs: atNs,
   lastNs: atNs,
 });
@@ -68,7 +71,8 @@ const joined = (a: Group, b: Group): Group => ({
   timed: a.timed + b.timed,
   totalMs: a.totalMs + b.totalMs,
   maxMs: Math.max(a.maxMs, b.maxMs),
-  bytes: a.bytes + b.bytes,
+  sized: a.sized + b.sized,
+  sizeBytes: a.sizeBytes + b.sizeBytes,
   // A clock may have been set back.
   firstNs: earlier(a.firstNs, b.firstNs),
   lastNs: later(a.lastNs, b.lastNs),

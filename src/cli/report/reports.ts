@@ -107,8 +107,9 @@ const took: ReportColumn = {
 };
 const size: ReportColumn = {
   title: 'SIZE',
-  text: (group) => bytes(group.bytes),
-  json: (group) => ({ bytes: group.bytes }),
+  // Of nothing that came nobody knows how large it is.
+  text: ({ sized, sizeBytes }) => (sized === 0 ? '-' : bytes(sizeBytes)),
+  json: ({ sized, sizeBytes }) => ({ sizeBytes: sized === 0 ? null : sizeBytes }),
 };
 const first: ReportColumn = {
   title: 'FIRST',

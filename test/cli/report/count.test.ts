@@ -10,7 +10,7 @@ const item = (name: string, durationMs: number | null, period: string | null = n
   failed: false,
   answered: true,
   durationMs,
-  bytes: null,
+  sizeBytes: null,
 });
 
 describe('counting', () => {
