@@ -2,10 +2,12 @@
 import { resolve } from 'node:path';
 import { nearest } from '../config/nearest.ts';
 import { openReader } from '../journal/open.ts';
+import type { JournalReader } from '../journal/reader.ts';
 import { command, misuse, type Values } from './command.ts';
 import { jsonLine } from './format.ts';
 import { type Io, write } from './io.ts';
 import { timesIn } from './local-zone.ts';
+import { nearlyChosen } from './near-names.ts';
 import { COLUMNS, type Kind, KINDS, listed } from './past/rows.ts';
 import { type PastState, stateAt } from './past/state.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
@@ -59,13 +61,21 @@ const kindOf = (moment: string, verb: string | undefined, text: string | undefin
   throw misuse(`There are no "${text}" to get; ${meant === null ? `${forms}.` : `did you mean ${meant}?`}`);
 };
 
-const show = async (past: PastState, kind: Kind, values: Values<typeof options>, io: Io): Promise<void> => {
-  const rows = listed(kind, past.state, thingFilterOf(values), past.atNs);
+const show = async (
+  past: PastState,
+  reader: JournalReader,
+  kind: Kind,
+  values: Values<typeof options>,
+  io: Io,
+): Promise<void> => {
+  const wanted = thingFilterOf(values);
+  const rows = listed(kind, past.state, wanted, past.atNs);
   void io.recordRead?.({ fromSeq: 1, toSeq: past.seq, shown: rows.length });
   if (values.json === true) return write(io.stdout, rows.map(({ json }) => jsonLine(json)).join(''));
   const showTime = timesIn(values);
   await write(io.stderr, `As of ${showTime(past.atNs)}, after record ${past.seq}.\n`);
-  if (rows.length === 0) return write(io.stderr, `There were no such ${kind}.\n`);
+  if (rows.length === 0)
+    return write(io.stderr, `There were no such ${kind}.${nearlyChosen(reader, wanted, past.seq)}\n`);
   const table = createTable(
     io.stdout,
     COLUMNS[kind].map((title) => ({ title, widthMax: 60 })),
@@ -143,7 +153,7 @@ export const at = command({
       for (const note of past.notes) await write(io.stderr, `scribe: ${note}\n`);
       // With --listen it goes on until it is ended.
       if (socket !== undefined) void io.recordRead?.({ fromSeq: 1, toSeq: past.seq });
-      if (kind !== null) await show(past, kind, values, io);
+      if (kind !== null) await show(past, reader, kind, values, io);
       else if (socket !== undefined) await listen(past, socket, values, io);
     } finally {
       reader.close();

@@ -6,6 +6,7 @@ import { jsonLine } from './format.ts';
 import { createNames, labelOf, type Names } from './history/names.ts';
 import { type Io, write } from './io.ts';
 import { timesIn } from './local-zone.ts';
+import { nearlyChosen } from './near-names.ts';
 import { type Change, chosenChanges } from './past/changes.ts';
 import { type PastState, stateAt } from './past/state.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
@@ -106,7 +107,12 @@ export const diff = command({
       const from = `${showTime(a.atNs)} (record ${a.seq})`;
       await write(io.stderr, `From ${from} to ${showTime(b.atNs)} (record ${b.seq}).\n`);
       if (changes.length === 0)
-        await write(io.stderr, choosesAll(wanted) ? 'Nothing changed.\n' : 'Nothing of that changed.\n');
+        await write(
+          io.stderr,
+          choosesAll(wanted)
+            ? 'Nothing changed.\n'
+            : `Nothing of that changed.${nearlyChosen(reader, wanted, b.seq)}\n`,
+        );
       else await showTable(names, changes, io);
       for (const note of new Set([...a.notes, ...b.notes])) await write(io.stderr, `scribe: ${note}\n`);
       return 0;

@@ -16,6 +16,7 @@ import { createGiven } from './given.ts';
 import { watchJournal } from './history/watch.ts';
 import { type Io, tellerTo, write } from './io.ts';
 import { newestFacts } from './newest-facts.ts';
+import { nearlyChosen } from './near-names.ts';
 import { configOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { nothingFits, parseRange, rangeOptions, seqsOf } from './time-argument.ts';
 import { choosesAll, refuseAmbiguous, type ThingFilter, thingFilterOf, thingOptions } from './things.ts';
@@ -183,7 +184,7 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
     if (sent.records + sent.pruned === 0 && !follow)
       await write(
         io.stderr,
-        `scribe: ${cursor.seq > 0 ? 'There is nothing new that fits.' : nothingFits(range, headSeq)}\n`,
+        `scribe: ${cursor.seq > 0 ? 'There is nothing new that fits.' : `${nothingFits(range, headSeq)}${nearlyChosen(reader, wanted, headSeq)}`}\n`,
       );
     next = Math.max(next, toSeq + 1);
     while (watch !== null) {

@@ -5,6 +5,7 @@
 import type { BodyTests, MarkRule } from '../journal/marks.ts';
 import type { JournalReader } from '../journal/reader.ts';
 import type { JournalRecord } from '../journal/types.ts';
+import { unlessDamaged } from './damage.ts';
 import { someOf } from './format.ts';
 import { knownAs } from './history/entries.ts';
 import { commonPart, MAKINGS_OF } from './history/makings.ts';
@@ -100,8 +101,15 @@ const askedName = ({ pod, container, image }: ThingFilter): ThingName | null => 
   return container === null ? null : { kind: 'container', text: container };
 };
 
-/** What is said where nothing bears what was chosen. */
-export const nobodyNearly = (reader: NamesSource, filter: ThingFilter, toSeq: number): string => {
+/**
+ * A sentence with a space before it for whoever chose things and found nothing: it may be that none is called so. Nothing where
+ * some is, or where nobody knows.
+ */
+export const nearlyChosen = (reader: NamesSource, filter: ThingFilter, toSeq: number): string => {
   const name = askedName(filter);
-  return `${nobodyIs(filter)}${name === null ? '' : nearNamed(reader, name, toSeq)}`;
+  return name === null ? '' : (unlessDamaged(() => nearNamed(reader, name, toSeq)) ?? '');
 };
+
+/** What is said where nothing bears what was chosen. */
+export const nobodyNearly = (reader: NamesSource, filter: ThingFilter, toSeq: number): string =>
+  `${nobodyIs(filter)}${nearlyChosen(reader, filter, toSeq)}`;

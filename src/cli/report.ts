@@ -10,6 +10,7 @@ import { counted, grouped, jsonLine, prunedOf, type ShowTime } from './format.ts
 import { imageNames } from './history/makings.ts';
 import { type Io, write } from './io.ts';
 import { timesIn } from './local-zone.ts';
+import { nearlyChosen } from './near-names.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { type Collector, createSlowest, createTally, firstOfEach, type Group } from './report/count.ts';
 import { isChosen, placeOf } from './report/place.ts';
@@ -276,7 +277,10 @@ export const report = command({
       else if (word !== undefined && only !== undefined && collectors.size === 1) await showOne(word, asked, only, io);
       else await showSummary(asked, collectors, io);
       if (values.json !== true && [...collectors.values()].every(({ isEmpty }) => isEmpty()))
-        await write(io.stderr, `scribe: ${nothingFits(range, reader.headSeq())}\n`);
+        await write(
+          io.stderr,
+          `scribe: ${nothingFits(range, reader.headSeq())}${nearlyChosen(reader, asked.filter, reader.headSeq())}\n`,
+        );
       await noteMissing(prunedRecords, collectors, io);
       if (seqs.toSeq < wanted.toSeq) throw failure(noFurtherThan(seqs.toSeq));
       return 0;

@@ -160,6 +160,24 @@ describe('a history by namespace and label', () => {
     assert.equal(pod.stderr, 'scribe: The journal knows of no pod nginx.\n');
   });
 
+  test('at, diff, report and export name what is called nearly so where they find nothing', async () => {
+    const { stdout } = await scribe(['sql', 'SELECT max(seq) AS head FROM records', '--json', '--root', root.dir]);
+    const { head } = JSON.parse(stdout) as { head: number };
+    const asked: readonly (readonly [words: readonly string[], said: string])[] = [
+      [['at', String(head), 'get', 'pods'], 'There were no such pods.'],
+      [['diff', '1', String(head)], 'Nothing of that changed.'],
+      [['report', 'execs'], 'Nothing was recorded that fits.'],
+      [['export'], 'Nothing was recorded that fits.'],
+    ];
+    for (const [words, said] of asked) {
+      const near = await scribe([...words, '--pod', 'prod/web', '--root', root.dir]);
+      assert.ok(near.stderr.endsWith(`${said} Pods with that in their names: shop/web, default/web.\n`), near.stderr);
+      // Two letters are in many names.
+      const none = await scribe([...words, '--pod', 'prod/we', '--root', root.dir]);
+      assert.ok(none.stderr.endsWith(`${said}\n`), none.stderr);
+    }
+  });
+
   test('why names what is called nearly so', async () => {
     const { exitStatus, stderr } = await scribe(['why', 'image:app:7', '--root', root.dir]);
     assert.equal(exitStatus, 1);
