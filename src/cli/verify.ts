@@ -25,11 +25,12 @@ const options = {
     value: 'FILE',
     repeatable: true,
     about:
-      'A copy of journal.db.head that was kept elsewhere, or a directory of such copies: the journal must contain each of them, whatever is beside it now.',
+      'A copy of journal.db.head or journal.db.checkpoint that was kept elsewhere, or a directory of such copies: the journal must contain each of them, whatever is beside it now.',
   },
   key: {
     value: 'FILE',
-    about: 'The public key, or a copy of journal.db.key, that was kept elsewhere: signatures must be by it.',
+    about:
+      'The public key, as scribe journal vkey prints it or in PEM, or a copy of journal.db.key, that was kept elsewhere: signatures must be by it.',
   },
   json: jsonOption,
 } as const;
@@ -166,14 +167,14 @@ export const verify = command({
   description: [
     'Computes every hash of the journal anew: the chain of records, checkpoints and their signatures, what was pruned and by which record, segments of read calls, snapshots. Finds a single flipped bit, and names the first record that is not what was written, and why.',
     'Then folds the journal from record 1 on and compares: with every snapshot, and, when the daemon runs, with its live state, and with the state that it decides from while nothing is on its way to the disk. All must be the same, byte for byte. Of a large journal each snapshot is folded to the next, side by side, which says the same; where one differs, all is folded from record 1 on.',
-    'Changes nothing, and works with the daemon up or down. Copy <root>/journal.db.head to another machine now and then: --against tells whether the journal still contains every copy, or was put back to an older state, rewritten, replaced by another or signed again with another key, and between which copies. --key names the key that must have signed.',
+    'Changes nothing, and works with the daemon up or down. Copy <root>/journal.db.head or journal.db.checkpoint to another machine now and then: --against tells whether the journal still contains every copy, or was put back to an older state, rewritten, replaced by another or signed again with another key, and between which copies. --key names the key that must have signed.',
     'A journal that was put back, cut or begun anew is doubted until somebody acknowledges it, and is not verified before.',
   ],
   options,
   exitStatus: '0 when the journal is what was written, 1 when it is not, or could not be read or checked whole',
   examples: [
     ['scribe verify', 'Takes about four seconds for a million records, with two processors.'],
-    ['scribe verify --against /mnt/audit/node7 --key /mnt/audit/node7.pub', 'Trusts nothing on this machine.'],
+    ['scribe verify --against /mnt/audit/node7 --key /mnt/audit/node7.vkey', 'Trusts nothing on this machine.'],
   ],
   readsIn: readsInRoot,
   run: async (values, _operands, io) => {
