@@ -130,7 +130,7 @@ export const bundle = command({
     });
     const name = `scribe-${hostname()}-${new Date().toISOString().replace(/[:.]/g, '')}`;
     const path = resolve(output ?? `${name}.tar.gz`);
-    await checkPlace(path);
+    checkPlace(path);
     const parts = await partsOf({ root, level, since, until, node });
     const progress = createProgress(io.stderr);
     // Shown when it is whole and nothing else is left: who reads it may stop at the first line.

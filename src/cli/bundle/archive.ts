@@ -1,6 +1,7 @@
 /** Parts of a bundle as files of one directory, and that directory as a tar.gz, which tar writes in a process of its own. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, openSync, rmSync } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { messageOf } from '../../domain/model/errors.ts';
@@ -14,17 +15,26 @@ const exitOf = async (tar: ReturnType<typeof spawn>): Promise<number | null> => 
   return code;
 };
 
+const cannotBeMade = (path: string, error: unknown): Error =>
+  failure(`${path} cannot be made: ${messageOf(error)}. Name another with --output.`, error);
+
 /** A new file that is its owner's alone, and never another one's. */
 const openNew = (path: string): Promise<FileHandle> =>
   open(path, 'wx', FILE_MODE).catch((error: unknown) => {
-    throw failure(`${path} cannot be made: ${messageOf(error)}. Name another with --output.`, error);
+    throw cannotBeMade(path, error);
   });
 
-/** Throws what writeArchive would throw for this path, before anything is made that goes into it. */
-export const checkPlace = async (path: string): Promise<void> => {
-  const file = await openNew(path);
-  await file.close();
-  await rm(path);
+/**
+ * Throws what writeArchive would throw for this path, before anything is made that goes into it. Without waiting in between: nobody
+ * takes the file away yet when the command is interrupted.
+ */
+export const checkPlace = (path: string): void => {
+  try {
+    closeSync(openSync(path, 'wx', FILE_MODE));
+    rmSync(path);
+  } catch (error) {
+    throw cannotBeMade(path, error);
+  }
 };
 
 /**
