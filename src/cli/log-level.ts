@@ -1,4 +1,4 @@
-/** `scribe log-level`: changes what the running daemon logs, until it ends or reads its configuration again. */
+/** `scribe log-level`: changes what the running daemon logs, until it ends or a reload changes it. */
 import { DaemonDefinition } from '../wire/scribe/v1/daemon.ts';
 import { connectDaemon } from './client.ts';
 import { command, misuse } from './command.ts';
@@ -11,7 +11,7 @@ export const logLevel = command({
   name: 'log-level',
   summary: 'change what the running daemon logs',
   description: [
-    'Sets the least severity that the running daemon logs: trace, debug, info, warn, error or fatal. Prints the level until now. It holds until the daemon ends; serve.log_level of the configuration is for longer.',
+    'Sets the least severity that the running daemon logs: trace, debug, info, warn, error or fatal. Prints the level until now. It holds until the daemon ends, or a reload finds another serve.log_level in the configuration than before, which is for longer.',
     'The call is recorded: scribe history --method SetLogLevel shows who changed it.',
   ],
   options: { config: configOption, socket: socketOption },
