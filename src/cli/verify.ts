@@ -173,7 +173,7 @@ export const verify = command({
   options,
   exitStatus: '0 when the journal is what was written, 1 when it is not, or could not be read or checked whole',
   examples: [
-    ['scribe verify', 'Takes about four seconds for a million records, with two processors.'],
+    ['scribe verify', 'Takes four to seven seconds for a million records, with two processors.'],
     ['scribe verify --against /mnt/audit/node7 --key /mnt/audit/node7.vkey', 'Trusts nothing on this machine.'],
   ],
   readsIn: readsInRoot,
