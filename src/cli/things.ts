@@ -16,7 +16,6 @@ export interface PodThing {
   readonly name: string;
   readonly namespace: string;
   readonly labels: Labels;
-  readonly present: boolean;
 }
 
 export interface ContainerThing {
@@ -27,7 +26,6 @@ export interface ContainerThing {
   /** null: its making is pruned. */
   readonly pod: PodThing | null;
   readonly images: UsedImages;
-  readonly present: boolean;
 }
 
 /** What a container runs from, and which images it mounts. */
@@ -43,7 +41,6 @@ export interface ImageThing {
   readonly id: string;
   readonly repoTags: readonly string[];
   readonly repoDigests: readonly string[];
-  readonly present: boolean;
 }
 
 export type Thing = PodThing | ContainerThing | ImageThing;
@@ -70,8 +67,6 @@ export const thingOptions = {
     about:
       "Only pods and containers with this label: KEY=VALUE, KEY!=VALUE, KEY (whatever its value) or !KEY (without it). A container has its pod's labels too. Given more than once: with all of them.",
   },
-  present: { about: 'Only what is still there at the end of the time that is asked for.' },
-  gone: { about: 'Only what has been removed by then.' },
 } as const satisfies Readonly<Record<string, Option>>;
 
 export interface LabelTerm {
@@ -88,8 +83,6 @@ export interface ThingFilter {
   readonly image: string | null;
   readonly namespace: string | null;
   readonly labels: readonly LabelTerm[];
-  /** null: both what is there and what is gone. */
-  readonly presence: 'present' | 'gone' | null;
 }
 
 const TERM = /^(!)?([^=!]+)(?:(!=|==|=)(.*))?$/s;
@@ -117,18 +110,16 @@ const containerAndPod = (container: string | null, pod: string | null): Pick<Thi
 
 /** Throws for a label that is none, and for choices that contradict each other. */
 export const thingFilterOf = (values: Values<typeof thingOptions>): ThingFilter => {
-  const { pod = null, container = null, image = null, namespace = null, label = [], present, gone } = values;
+  const { pod = null, container = null, image = null, namespace = null, label = [] } = values;
   const labels = label.map(termOf);
   if (image !== null && choosesPods({ pod, container, namespace, labels }))
     throw misuse('--image goes with none of --pod, --container, --namespace, --label: an image belongs to no pod.');
-  if (present === true && gone === true) throw misuse('--present and --gone: give one of them.');
-  const presence = present === true ? 'present' : gone === true ? 'gone' : null;
-  return { ...containerAndPod(container, pod), image, namespace, labels, presence };
+  return { ...containerAndPod(container, pod), image, namespace, labels };
 };
 
 /** Nothing is chosen, so everything is. */
-export const choosesAll = ({ pod, container, image, namespace, labels, presence }: ThingFilter): boolean =>
-  [pod, container, image, namespace, presence].every((word) => word === null) && labels.length === 0;
+export const choosesAll = ({ pod, container, image, namespace, labels }: ThingFilter): boolean =>
+  [pod, container, image, namespace].every((word) => word === null) && labels.length === 0;
 
 const termText = ({ key, value, negated }: LabelTerm): string =>
   value === null ? `${negated ? '!' : ''}${key}` : `${key}${negated ? '!=' : '='}${value}`;
@@ -274,7 +265,6 @@ const isImageMeant = (filter: ThingFilter, image: ImageThing): boolean =>
 
 /** Whether a filter chooses this thing. */
 export const isMeant = (filter: ThingFilter, thing: Thing): boolean => {
-  if (filter.presence !== null && thing.present !== (filter.presence === 'present')) return false;
   switch (thing.kind) {
     case 'pod':
       return isPodMeant(filter, thing);

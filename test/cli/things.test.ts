@@ -25,15 +25,13 @@ const web: PodThing = {
   name: 'web',
   namespace: 'default',
   labels: { app: 'web', tier: 'front' },
-  present: true,
 };
-const testWeb: PodThing = { ...web, id: idOf('b'), namespace: 'test', labels: { app: 'web' }, present: false };
+const testWeb: PodThing = { ...web, id: idOf('b'), namespace: 'test', labels: { app: 'web' } };
 const image: ImageThing = {
   kind: 'image',
   id: `sha256:${idOf('1')}`,
   repoTags: ['docker.io/library/busybox:latest'],
   repoDigests: [`docker.io/library/busybox@sha256:${idOf('2')}`],
-  present: true,
 };
 const nginx: ContainerThing = {
   kind: 'container',
@@ -42,7 +40,6 @@ const nginx: ContainerThing = {
   labels: { role: 'proxy' },
   pod: web,
   images: { ids: [image.id], references: ['sha256:0f3a', 'busybox', ...image.repoDigests] },
-  present: true,
 };
 const orphan: ContainerThing = {
   ...nginx,
@@ -50,7 +47,6 @@ const orphan: ContainerThing = {
   pod: null,
   labels: {},
   images: NO_IMAGES,
-  present: false,
 };
 /** It has the image among its volumes. */
 const mounting: ContainerThing = {
@@ -97,8 +93,6 @@ describe('options choose', () => {
     [{ image: 'docker.io/library/busybox:latest' }, ['nginx', 'image', 'mounting']],
     [{ image: `busybox@sha256:${idOf('2')}` }, ['nginx', 'image']],
     [{ image: 'sha256:1111' }, ['nginx', 'image', 'mounting']],
-    [{ present: true }, ['web', 'nginx', 'image', 'mounting']],
-    [{ gone: true, pod: 'web' }, ['testWeb']],
   ];
   for (const [values, names] of cases) {
     test(JSON.stringify(values), () => assert.deepEqual(chosen(values), names));
@@ -107,7 +101,6 @@ describe('options choose', () => {
   test('contradictions and labels that are none are refused', () => {
     assert.throws(() => thingFilterOf({ image: 'busybox', pod: 'web' }), /--image goes with none of --pod/);
     assert.throws(() => thingFilterOf({ image: 'busybox', label: ['app'] }), /--image goes with none of --pod/);
-    assert.throws(() => thingFilterOf({ present: true, gone: true }), /give one of them/);
     assert.throws(
       () => thingFilterOf({ container: 'web/nginx', pod: 'web' }),
       /web\/nginx names a pod, and so does --pod/,
@@ -118,7 +111,7 @@ describe('options choose', () => {
 
   test('a filter that chooses nothing in particular chooses all', () => {
     assert.ok(choosesAll(thingFilterOf({})));
-    assert.ok(!choosesAll(thingFilterOf({ gone: true })));
+    assert.ok(!choosesAll(thingFilterOf({ namespace: 'a' })));
     assert.ok(!choosesAll(thingFilterOf({ label: ['a'] })));
   });
 

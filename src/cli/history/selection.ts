@@ -28,8 +28,8 @@ import {
 } from '../things.ts';
 import { containerNameOf, type ContainerName, containersToRestore, imagesToUse, podNameOf } from './names.ts';
 
-/** What options choose, but for whether it is still there: a history tells of what came and went. */
-export type Wanted = { readonly [K in keyof Omit<ThingFilter, 'presence'>]?: ThingFilter[K] | undefined };
+/** What options choose. */
+export type Wanted = { readonly [K in keyof ThingFilter]?: ThingFilter[K] | undefined };
 
 export interface Selection {
   /** Hears of a record: those say something that tell of an object's making, or ask for it. */

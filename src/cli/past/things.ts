@@ -10,7 +10,6 @@ export const podThing = ({ id, config }: PodSandbox): PodThing => ({
   name: config.metadata?.name ?? '',
   namespace: config.metadata?.namespace ?? '',
   labels: config.labels ?? {},
-  present: true,
 });
 
 export const containerThing = (state: Readonly<NodeState>, container: Container): ContainerThing => {
@@ -25,7 +24,6 @@ export const containerThing = (state: Readonly<NodeState>, container: Container)
       const content = state.images.get(imageId)?.content;
       return content === undefined ? [] : [...content.repoTags, ...content.repoDigests];
     }),
-    present: true,
   };
 };
 
@@ -34,7 +32,6 @@ export const imageThing = ({ id, content }: Image): ImageThing => ({
   id,
   repoTags: content.repoTags,
   repoDigests: content.repoDigests,
-  present: true,
 });
 
 /** All that is there, whether or not CRI shows it yet. */

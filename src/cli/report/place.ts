@@ -13,7 +13,7 @@ const podOf = (
   if (podId === null) return null;
   const named = { name: pod ?? '', namespace: namespace ?? '' };
   const asked = containerId === null ? labels : {};
-  return pods.get(podId) ?? { kind: 'pod', id: podId, ...named, labels: asked, present: true };
+  return pods.get(podId) ?? { kind: 'pod', id: podId, ...named, labels: asked };
 };
 
 /** Of what is pruned or never came to be: as far as the call itself tells. */
@@ -27,7 +27,7 @@ export const placeOf = (call: CallRow, things: Pick<Things, 'pods' | 'containers
     images: { ids: [], references: image === null ? [] : [image] },
     labels,
   };
-  return { kind: 'container', id: containerId, ...words, pod: podOf(call, things), present: true };
+  return { kind: 'container', id: containerId, ...words, pod: podOf(call, things) };
 };
 
 const isImageChosen = (image: string | null, id: string, { imageNames }: Pick<Things, 'imageNames'>): boolean =>

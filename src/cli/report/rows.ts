@@ -95,7 +95,7 @@ const readPods = (queries: Queries): KnownPods => {
   for (const [id, name, namespace, labels, uid] of queries.ask('SELECT id, name, namespace, labels, uid FROM pods')
     .rows) {
     const pod = { name: textOf(name) ?? '', namespace: textOf(namespace) ?? '', labels: labelsOf(labels) };
-    pods.set(textOf(id) ?? '', { kind: 'pod', id: textOf(id) ?? '', ...pod, present: true });
+    pods.set(textOf(id) ?? '', { kind: 'pod', id: textOf(id) ?? '', ...pod });
     uids.set(textOf(id) ?? '', textOf(uid) ?? '');
   }
   return { pods, uids };
@@ -129,7 +129,6 @@ export const readThings = (queries: Queries, imageNames: Things['imageNames']): 
         },
         (id) => imageNames.get(id) ?? [],
       ),
-      present: true,
     };
     containers.set(container.id, container);
     const slot = `${uids.get(textOf(podId) ?? '') || textOf(podId)}/${container.name}`;
@@ -246,7 +245,7 @@ const containersOf = (cell: Cell | undefined): CallRow['askedContainers'] => {
   const asked = JSON.parse(textOf(cell) ?? '[]') as readonly Asked[];
   return asked.map(([id, name, labels, image]) => {
     const images = { ids: [], references: imagesAskedFor(image ?? {}) };
-    return { kind: 'container', id: id ?? '', name: name ?? '', labels: labels ?? {}, images, present: true };
+    return { kind: 'container', id: id ?? '', name: name ?? '', labels: labels ?? {}, images };
   });
 };
 

@@ -106,7 +106,7 @@ const findById = ({ reader }: Sources, name: ThingName): Found | null => {
 
 /** What a request that makes something would have made. */
 const thingsOfRequest = (names: Names, request: CallRequest): readonly Thing[] => {
-  const rest = { id: '', labels: {}, present: false };
+  const rest = { id: '', labels: {} };
   const podIn = ({ metadata = {} }: PodSandboxConfig): PodThing => ({ ...rest, kind: 'pod', ...podNameOf(metadata) });
   const containerIn = (pod: PodThing | null, name: string): Thing => ({
     ...{ ...rest, kind: 'container', name, pod, images: NO_IMAGES },
@@ -127,9 +127,7 @@ const thingsOfRequest = (names: Names, request: CallRequest): readonly Thing[] =
 
 const podOf = (names: Names, id: string): PodThing | null => {
   const pod = names.pod(id);
-  return pod === null
-    ? null
-    : { kind: 'pod', id, name: pod.name, namespace: pod.namespace, labels: {}, present: false };
+  return pod === null ? null : { kind: 'pod', id, name: pod.name, namespace: pod.namespace, labels: {} };
 };
 
 /** What a record tells of by name. */
@@ -137,10 +135,10 @@ const thingsIn = (names: Names, event: Sequenced): readonly Thing[] => {
   const { id } = subjectOf(event.stream);
   if (isOf(event, 'call.received')) return thingsOfRequest(names, event.body.request);
   if (isOf(event, 'sandbox.requested'))
-    return [{ kind: 'pod', id, ...podNameOf(event.body.config.metadata ?? {}), labels: {}, present: false }];
+    return [{ kind: 'pod', id, ...podNameOf(event.body.config.metadata ?? {}), labels: {} }];
   if (isOf(event, 'image.pulled')) {
     const { repoTags, repoDigests } = event.body.image;
-    return [{ kind: 'image', id, repoTags, repoDigests, present: false }];
+    return [{ kind: 'image', id, repoTags, repoDigests }];
   }
   if (!isOf(event, 'container.requested')) return [];
   const { config, podSandboxId } = event.body;
@@ -152,7 +150,6 @@ const thingsIn = (names: Names, event: Sequenced): readonly Thing[] => {
     labels: {},
     pod,
     images: usedImages({ ...event.body, image: config.image }),
-    present: false,
   };
   return [container];
 };
