@@ -28,7 +28,7 @@ const digestOf = (text: string): Buffer => createHash('sha256').update(text).dig
 const isSame = (one: string, other: string): boolean => timingSafeEqual(digestOf(one), digestOf(other));
 
 export type Admission =
-  /** `path` is what follows the token, with its slash. */
+  /** `path` is what follows the token, with its slash; '' where none follows. */
   | { readonly kind: 'admitted'; readonly path: string; readonly query: URLSearchParams }
   | { readonly kind: 'refused'; readonly status: 401 | 403 | 405; readonly words: string };
 
@@ -48,10 +48,10 @@ export const admit = ({ method, host, origin, target = '/' }: Asked, token: stri
     return refused(403, 'scribe ui answers under 127.0.0.1 and localhost alone: open the address that it printed.');
   if (origin !== undefined && origin !== `http://${host}`) return refused(403, 'scribe ui answers its own page alone.');
   const url = URL.parse(target, 'http://127.0.0.1');
-  const [, given = '', ...rest] = url?.pathname.split('/') ?? [];
+  const [, given = ''] = url?.pathname.split('/') ?? [];
   // Who does not know the token learns nothing of what there is.
   if (url === null || !isSame(given, token))
     return refused(401, 'Open the address that scribe ui printed, whole: each start has another.');
   if (method !== 'GET') return refused(405, 'scribe ui answers GET alone.');
-  return { kind: 'admitted', path: `/${rest.join('/')}`, query: url.searchParams };
+  return { kind: 'admitted', path: url.pathname.slice(1 + given.length), query: url.searchParams };
 };

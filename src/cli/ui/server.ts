@@ -69,6 +69,12 @@ const send = (response: ServerResponse, status: number, type: string, content: B
   response.end(content);
 };
 
+/** Under an address without its last slash, as it may have been copied, the page would look for its files beside the token. */
+const toPage = (response: ServerResponse, { token }: ServerParts): void => {
+  response.setHeader('Location', `/${token}/`);
+  send(response, 308, 'text/plain', '');
+};
+
 const sendJson = (response: ServerResponse, status: number, value: object): void =>
   send(response, status, 'application/json', JSON.stringify(value));
 
@@ -130,6 +136,7 @@ const respond = async (request: IncomingMessage, response: ServerResponse, parts
     return send(response, admission.status, 'text/plain; charset=utf-8', `${admission.words}\n`);
   }
   const { path, query } = admission;
+  if (path === '') return toPage(response, parts);
   if (path === '/records') return sendFrames(response, parts.feed.frames(countOf(query.get('from'))));
   if (path === '/matches') return sendMatches(response, query.get('words') ?? '', parts);
   const answer = answerTo(path, query, parts);

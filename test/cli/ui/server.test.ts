@@ -104,6 +104,13 @@ describe('who is answered', () => {
     }
   });
 
+  test('an address without its last slash leads to the page', async () => {
+    const { pathname } = new URL(served.url);
+    const { status, headers } = await asked(pathname.slice(0, -1));
+    assert.deepEqual([status, headers.location], [308, pathname]);
+    assert.equal((await asked(pathname.slice(0, -2))).status, 401);
+  });
+
   test('no other file is served', async () => {
     for (const path of ['tsconfig.json', 'README.md', '../ui.ts', '..%2fui.ts', 'nothing.ts', '%2e%2e/ui.ts'])
       assert.notEqual((await asked(path)).status, 200, path);
