@@ -19,7 +19,7 @@ import { readPalette } from './palette.ts';
 import { createPanel, podOf } from './panel.ts';
 import { createPicture } from './picture.ts';
 import { createStore, positionOf, type Records } from './store.ts';
-import { following, moved, panned, showing, type TimeWindow, wholeOf, zoomed } from './time-window.ts';
+import { bounded, following, moved, panned, showing, type TimeWindow, wholeOf, zoomed } from './time-window.ts';
 import { type ViewState, viewOf } from './view-state.ts';
 import { statusText } from './words.ts';
 
@@ -48,7 +48,7 @@ const boundsNow = () => ({
   lastMs: records.times[Math.max(0, records.count - 1)] ?? 0,
 });
 const wholeNow = (): TimeWindow => wholeOf(boundsNow().firstMs, boundsNow().lastMs);
-const windowNow = (): TimeWindow => view.window ?? wholeNow();
+const windowNow = (): TimeWindow => (view.window === null ? wholeNow() : bounded(view.window, wholeNow()));
 
 const openPosition = (): number | null => (view.record === null ? null : positionOf(records, view.record));
 
@@ -119,8 +119,9 @@ const refresh = (): void => {
   indexTimer = undefined;
   records = store.records();
   index = indexOf(records, matches, view.steps);
-  if (view.live && view.window !== null)
-    view = { ...view, window: following(view.window, records.times[records.count - 1] ?? 0) };
+  // One without an end goes on by itself.
+  if (view.live && view.window !== null && Number.isFinite(view.window.toMs))
+    view = { ...view, window: following(windowNow(), boundsNow().lastMs) };
   picture.draw();
   tell();
   if (!isRecordDue || (openPosition() === null && !records.isRead)) return;

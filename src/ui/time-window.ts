@@ -29,6 +29,14 @@ const within = ({ fromMs, toMs }: TimeWindow, whole: TimeWindow): TimeWindow => 
   return { fromMs: from, toMs: from + width };
 };
 
+const WIDTH_UNSAID_MS = 1000;
+
+/** An end that is infinite is the whole's; beside the whole it is close by. */
+export const bounded = ({ fromMs, toMs }: TimeWindow, whole: TimeWindow): TimeWindow => ({
+  fromMs: Number.isFinite(fromMs) ? fromMs : Math.min(whole.fromMs, toMs - WIDTH_UNSAID_MS),
+  toMs: Number.isFinite(toMs) ? toMs : Math.max(whole.toMs, fromMs + WIDTH_UNSAID_MS),
+});
+
 /** @param factor  below 1 shows less of the time, in more detail
  * @param at  the moment that stays where it is */
 export const zoomed = (window: TimeWindow, factor: number, atMs: number, whole: TimeWindow): TimeWindow => {

@@ -5,7 +5,7 @@
 import type { TimeWindow } from './time-window.ts';
 
 export interface ViewState {
-  /** null: all of it. */
+  /** null: all of it; an end that is infinite is that of all that is recorded. */
   readonly window: TimeWindow | null;
   /** Words of `scribe history`; '' for everything. */
   readonly filter: string;
@@ -22,7 +22,9 @@ export const FIRST_VIEW: ViewState = { window: null, filter: '', record: null, l
 const timeText = (ms: number): string => new Date(ms).toISOString();
 
 const windowOf = (since: string | null, until: string | null): TimeWindow | null => {
-  const [fromMs, toMs] = [Date.parse(since ?? ''), Date.parse(until ?? '')];
+  if (since === null && until === null) return null;
+  const fromMs = since === null ? Number.NEGATIVE_INFINITY : Date.parse(since);
+  const toMs = until === null ? Number.POSITIVE_INFINITY : Date.parse(until);
   return fromMs < toMs ? { fromMs, toMs } : null;
 };
 
@@ -41,15 +43,20 @@ export const viewOf = (hash: string): ViewState => {
   };
 };
 
-/** What `viewOf` reads; '' for the first view. Times are whole milliseconds. */
+/** In whole milliseconds; an end that is not said is none of its own. */
+const timesOf = ({ fromMs, toMs }: TimeWindow): Readonly<Record<string, string>> => {
+  const sinceMs = Math.floor(fromMs);
+  const untilMs = Math.max(sinceMs + 1, Math.floor(toMs));
+  return {
+    ...(Number.isFinite(fromMs) ? { since: timeText(sinceMs) } : {}),
+    ...(Number.isFinite(toMs) ? { until: timeText(untilMs) } : {}),
+  };
+};
+
+/** What `viewOf` reads; '' for the first view. */
 export const hashOf = ({ window, filter, record, live, steps }: ViewState): string => {
-  const said = new URLSearchParams();
   // A view that goes on has an end that moves: its width is what stays.
-  if (window !== null) {
-    const sinceMs = Math.floor(window.fromMs);
-    said.set('since', timeText(sinceMs));
-    said.set('until', timeText(Math.max(sinceMs + 1, Math.floor(window.toMs))));
-  }
+  const said = new URLSearchParams(window === null ? {} : timesOf(window));
   if (filter !== '') said.set('filter', filter);
   if (record !== null) said.set('record', String(record));
   if (live) said.set('live', 'yes');

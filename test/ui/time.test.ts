@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { momentText, ticksOf } from '../../src/ui/ticks.ts';
-import { following, panned, showing, type TimeWindow, wholeOf, widthOf, zoomed } from '../../src/ui/time-window.ts';
+import { bounded, following, panned, showing, type TimeWindow, wholeOf, widthOf, zoomed } from '../../src/ui/time-window.ts';
 import { FIRST_VIEW, hashOf, viewOf } from '../../src/ui/view-state.ts';
 
 const DAY = Date.UTC(2026, 10, 21);
@@ -50,6 +50,18 @@ describe('the window', () => {
     assert.deepEqual(following(window, DAY + 50_000), { fromMs: DAY + 40_500, toMs: DAY + 50_500 });
     assert.equal(showing(window, DAY + 5), window);
     assert.deepEqual(showing(window, DAY + 60_000), { fromMs: DAY + 55_000, toMs: DAY + 65_000 });
+  });
+
+  test('an end that is not said is that of all that is recorded, wherever the other is', () => {
+    const bounds = (since: number, until: number): TimeWindow => bounded({ fromMs: since, toMs: until }, whole);
+    assert.deepEqual(bounds(DAY + 5, Number.POSITIVE_INFINITY), { fromMs: DAY + 5, toMs: whole.toMs });
+    assert.deepEqual(bounds(Number.NEGATIVE_INFINITY, DAY + 5), { fromMs: whole.fromMs, toMs: DAY + 5 });
+    assert.deepEqual(bounds(DAY, DAY + 5), { fromMs: DAY, toMs: DAY + 5 });
+    for (const [since, until] of [
+      [whole.toMs + 1e9, Number.POSITIVE_INFINITY],
+      [Number.NEGATIVE_INFINITY, whole.fromMs - 1e9],
+    ] as const)
+      assert.ok(widthOf(bounds(since, until)) > 0);
   });
 });
 
@@ -123,16 +135,24 @@ describe('the address', () => {
     assert.equal(hashOf(FIRST_VIEW), '');
     assert.deepEqual(viewOf(''), FIRST_VIEW);
     assert.deepEqual(viewOf('#since=yesterday&record=-4&live=1'), FIRST_VIEW);
+    assert.deepEqual(viewOf('#since=2026-11-21T00:00:10Z&until=nonsense'), FIRST_VIEW);
     assert.deepEqual(viewOf('#since=2026-11-21T00:00:10Z&until=2026-11-21T00:00:00Z'), FIRST_VIEW);
   });
 
-  test('every view comes back as it was', () => {
+  test('every view comes back as it was, also one that has a beginning or an end alone', () => {
     const views = fc.record(
       {
         window: fc.option(
           fc
-            .tuple(fc.integer({ min: 0, max: 4e12 }), fc.integer({ min: 1, max: 1e12 }))
-            .map(([fromMs, width]) => ({ fromMs, toMs: fromMs + width })),
+            .tuple(
+              fc.integer({ min: 0, max: 4e12 }),
+              fc.integer({ min: 1, max: 1e12 }),
+              fc.constantFrom('both', 'since', 'until'),
+            )
+            .map(([fromMs, width, ends]) => ({
+              fromMs: ends === 'until' ? Number.NEGATIVE_INFINITY : fromMs,
+              toMs: ends === 'since' ? Number.POSITIVE_INFINITY : fromMs + width,
+            })),
         ),
         filter: fc.string(),
         record: fc.option(fc.integer({ min: 1, max: 2 ** 40 })),

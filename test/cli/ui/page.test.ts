@@ -199,6 +199,16 @@ describe('the page', () => {
     await sameOn(first);
   });
 
+  test('an address with a beginning or an end alone shows what is after or before it', async (t) => {
+    const all = await textOf(await opened(t), '#status');
+    const [from = '', to = ''] = all.match(/\d{4}-\S+ [\d:.]+/g) ?? [];
+    const exitedNs = story.records.find(({ seq }) => seq === seqOf('container.exited', story.nginx))?.atNs ?? 0n;
+    const at = new Date(Number(exitedNs / 1_000_000n)).toISOString();
+    const middle = at.replace('T', ' ').replace('Z', '');
+    await says(await opened(t, `#since=${at}`), '#status', new RegExp(`^${middle} to ${to} UTC`));
+    await says(await opened(t, `#until=${at}`), '#status', new RegExp(`^${from} to ${middle} UTC`));
+  });
+
   test('everything by keys: to a lane, along its records, into one, and out again', async (t) => {
     const page = await opened(t);
     await page.locator('#lanes').focus();
