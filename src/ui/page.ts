@@ -15,7 +15,7 @@ import { indexOf, type LaneIndex, toldIn } from './lane-index.ts';
 import { type Plot, rowsIn } from './layout.ts';
 import { createLaneCursor } from './lane-cursor.ts';
 import { createList, LISTED_MAX } from './list.ts';
-import { readPalette } from './palette.ts';
+import { PALETTE_QUERIES, readPalette } from './palette.ts';
 import { createPanel, podOf } from './panel.ts';
 import { createPicture } from './picture.ts';
 import { createStore, positionOf, type Records } from './store.ts';
@@ -230,10 +230,11 @@ addEventListener('popstate', () => {
   showRecord();
 });
 
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
-  palette = readPalette();
-  picture.draw();
-});
+for (const query of PALETTE_QUERIES)
+  matchMedia(query).addEventListener('change', () => {
+    palette = readPalette();
+    picture.draw();
+  });
 
 const start = async (): Promise<void> => {
   const about = await ask<AboutAnswer>('about');

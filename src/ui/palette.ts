@@ -1,4 +1,4 @@
-/** The colours of the pictures: those of the style sheet, light or dark as the browser is. */
+/** The colours of the pictures: those of the style sheet, light or dark as the browser is, or those that its user chose. */
 import { TONES, type Tone } from './kinds.ts';
 
 export interface Palette {
@@ -12,9 +12,14 @@ export interface Palette {
   readonly tones: Readonly<Record<Tone, string>>;
 }
 
+/** When any of it may be another. */
+export const PALETTE_QUERIES = ['(prefers-color-scheme: dark)', '(forced-colors: active)'] as const;
+
 /** A canvas takes no light-dark(): the browser is asked what it means now. */
 export const readPalette = (): Palette => {
   const probe = document.body.appendChild(document.createElement('span'));
+  // Where a user forces colours, every text has the same: the style sheet says which of them stands for which.
+  probe.style.setProperty('forced-color-adjust', 'none');
   const colour = (name: string): string => {
     probe.style.color = `var(--${name})`;
     return getComputedStyle(probe).color;

@@ -3,7 +3,16 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { momentText, ticksOf } from '../../src/ui/ticks.ts';
-import { bounded, following, panned, showing, type TimeWindow, wholeOf, widthOf, zoomed } from '../../src/ui/time-window.ts';
+import {
+  bounded,
+  following,
+  panned,
+  showing,
+  type TimeWindow,
+  wholeOf,
+  widthOf,
+  zoomed,
+} from '../../src/ui/time-window.ts';
 import { FIRST_VIEW, hashOf, viewOf } from '../../src/ui/view-state.ts';
 
 const DAY = Date.UTC(2026, 10, 21);

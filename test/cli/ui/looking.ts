@@ -61,6 +61,27 @@ export const inkOn = (page: Page, id: string): Promise<number> =>
     return count;
   })()`);
 
+interface Part {
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** What a canvas, or a part of it, is drawn in: colours that fill more than a few pixels, and are no edges of others. */
+export const coloursOn = (page: Page, id: string, part?: Part): Promise<string[]> =>
+  page.evaluate<string[]>(`(() => {
+    const canvas = document.getElementById('${id}');
+    const { x, y, width, height } = ${JSON.stringify(part ?? null)} ?? { x: 0, y: 0, width: canvas.width, height: canvas.height };
+    const { data } = canvas.getContext('2d').getImageData(x, y, width, height);
+    const counts = new Map();
+    for (let at = 0; at < data.length; at += 4) {
+      const colour = data[at + 3] === 255 ? data.subarray(at, at + 3).join() : data[at + 3] === 0 ? 'none' : 'edge';
+      counts.set(colour, (counts.get(colour) ?? 0) + 1);
+    }
+    return [...counts].filter(([colour, count]) => colour !== 'edge' && count > 5).map(([colour]) => colour);
+  })()`);
+
 /** Waits until a record's panel has all of its parts. */
 export const panelOf = async (page: Page, seq: number): Promise<void> => {
   await says(page, '#panel-title', new RegExp(`^Record ${seq}$`));

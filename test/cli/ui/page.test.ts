@@ -15,6 +15,7 @@ import { pruneSeqs } from '../../journal/support.ts';
 import { recordsOf, type Root, rootWith, startNode } from '../support.ts';
 import {
   blankPage,
+  coloursOn,
   faintTexts,
   hasFocus,
   hashOf,
@@ -27,6 +28,7 @@ import {
   says,
   textOf,
 } from './looking.ts';
+import { ROW_PX } from '../../../src/ui/layout.ts';
 import { type Served, serveJournal } from './served.ts';
 
 const owner = cleanupAfterAll();
@@ -69,6 +71,21 @@ describe('the page', () => {
     assert.equal(await page.evaluate(colour), 'rgb(255, 255, 255)');
     await page.emulateMedia({ colorScheme: 'dark' });
     assert.equal(await page.evaluate(colour), 'rgb(22, 24, 29)');
+  });
+
+  test('where its user forces colours, all that is drawn can be told apart in those', async (t) => {
+    const page = await opened(t);
+    await page.emulateMedia({ forcedColors: 'active' });
+    await page.locator('#lanes').focus();
+    for (const key of ['ArrowDown', 'ArrowDown']) await page.keyboard.press(key);
+    // The chosen row's name is seen on it.
+    const name = { x: 0, y: 2 * ROW_PX, width: 60, height: ROW_PX };
+    assert.ok((await coloursOn(page, 'lane-canvas', name)).length > 1);
+    assert.ok((await coloursOn(page, 'lane-canvas')).length >= 4);
+    assert.ok((await coloursOn(page, 'histogram')).length >= 4);
+    const background = (button: string) =>
+      page.evaluate(`getComputedStyle(document.getElementById('${button}')).backgroundColor`);
+    assert.notEqual(await background('steps'), await background('live'));
   });
 
   test('zooms and pans by buttons, wheel and mouse, and the address follows', async (t) => {
