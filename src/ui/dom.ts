@@ -32,3 +32,9 @@ export const recordButton = (seq: number, open: (seq: number) => void): HTMLButt
   button.addEventListener('click', () => open(seq));
   return button;
 };
+
+/** Sets what a live region says. What comes by itself, again and again, is not read out: nobody could listen to it. */
+export const say = (region: HTMLElement, text: string, isReadOut: boolean): void => {
+  region.setAttribute('aria-live', isReadOut ? 'polite' : 'off');
+  if (region.textContent !== text) region.textContent = text;
+};

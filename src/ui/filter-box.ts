@@ -1,5 +1,5 @@
 /** The filter box: what is typed there, and what is said of it. What is chosen is told, and decided elsewhere. */
-import { element } from './dom.ts';
+import { element, say } from './dom.ts';
 import { createRecordFilter } from './filter.ts';
 
 export interface FilterBox {
@@ -23,8 +23,8 @@ export const createFilterBox = ({ onMatches, onWords }: FilterBoxEvents): Filter
   let applied = '';
   const filter = createRecordFilter({
     onMatches,
-    onNote: (text, isBad) => {
-      note.textContent = text;
+    onNote: (text, isBad, isNews) => {
+      say(note, text, !isNews);
       note.toggleAttribute('data-bad', isBad);
       box.setAttribute('aria-invalid', String(isBad));
     },

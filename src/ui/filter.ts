@@ -10,7 +10,8 @@ import { countText } from './words.ts';
 export interface FilterEvents {
   /** Marks records by their seq: null for all, when there is no filter. */
   readonly onMatches: (seqs: ReadonlySet<number> | null) => void;
-  readonly onNote: (text: string, isBad: boolean) => void;
+  /** `isNews`: only because records came by themselves. */
+  readonly onNote: (text: string, isBad: boolean, isNews: boolean) => void;
 }
 
 export interface RecordFilter {
@@ -47,6 +48,7 @@ export const createRecordFilter = ({ onMatches, onNote }: FilterEvents): RecordF
     if (!response.ok || response.body === null) throw new Error(((await response.json()) as ErrorAnswer).error);
     take(asked);
     const seqs = new Set<number>();
+    let wasWhole = false;
     for await (const line of linesIn(response.body)) {
       const matches = JSON.parse(line) as Matches;
       for (const seq of matches.seqs) seqs.add(seq);
@@ -54,15 +56,16 @@ export const createRecordFilter = ({ onMatches, onNote }: FilterEvents): RecordF
       onMatches(seqs);
       if (asked !== newest) continue;
       const soFar = `${found}, looked up to record ${matches.throughSeq.toLocaleString('en-US')}`;
-      onNote([matches.isWhole ? found : soFar, matches.note].filter(Boolean).join('. '), false);
+      onNote([matches.isWhole ? found : soFar, matches.note].filter(Boolean).join('. '), false, wasWhole);
+      wasWhole = matches.isWhole;
     }
   };
 
   const fail = (asked: Asked, error: unknown): void => {
     if (asked.end.signal.aborted || asked !== newest) return;
     const sentence = sentenceOf(error);
-    if (isUnanswered(error)) return onNote(sentence, false);
-    onNote(`${sentence} Still shown: ${shown.words === ALL ? 'all records' : shown.words}`, true);
+    if (isUnanswered(error)) return onNote(sentence, false, false);
+    onNote(`${sentence} Still shown: ${shown.words === ALL ? 'all records' : shown.words}`, true, false);
   };
 
   const begin = (asked: Asked): void => {
@@ -88,10 +91,10 @@ export const createRecordFilter = ({ onMatches, onNote }: FilterEvents): RecordF
       if (newest.words === ALL) {
         take(newest);
         onMatches(null);
-        onNote('', false);
+        onNote('', false, false);
         return;
       }
-      onNote('…', false);
+      onNote('…', false, false);
       begin(newest);
     },
   };

@@ -8,7 +8,7 @@ import { createAddress } from './address.ts';
 import { ask, sentenceOf } from './ask.ts';
 import { followRecords } from './connection.ts';
 import { listenToControls } from './controls.ts';
-import { element } from './dom.ts';
+import { element, say } from './dom.ts';
 import type { Scene } from './draw.ts';
 import { createFilterBox } from './filter-box.ts';
 import { indexOf, type LaneIndex, toldIn } from './lane-index.ts';
@@ -88,13 +88,13 @@ const picture = createPicture({
   },
 });
 
-/** What is written above and below the pictures, and in the list. */
-const tell = (): void => {
+/** What is written above and below the pictures, and in the list; `isNews`: because of records that came by themselves. */
+const tell = (isNews = false): void => {
   const window = windowNow();
   const lanes = rowsIn(index, records.lanes, window, matches !== null).length;
   const { newest, total } = toldIn(records, index, window, LISTED_MAX);
   list.show(newest, total);
-  status.textContent = statusText(records, { window, timeZone, told: total, lanes });
+  say(status, statusText(records, { window, timeZone, told: total, lanes }), !isNews);
 };
 
 const address = createAddress(() => tell());
@@ -115,7 +115,7 @@ function setWindow(window: TimeWindow | null): void {
   setView({ window, live: false });
 }
 
-const refresh = (): void => {
+const refresh = (isNews = false): void => {
   indexTimer = undefined;
   records = store.records();
   index = indexOf(records, matches, view.steps);
@@ -123,14 +123,15 @@ const refresh = (): void => {
   if (view.live && view.window !== null && Number.isFinite(view.window.toMs))
     view = { ...view, window: following(windowNow(), boundsNow().lastMs) };
   picture.draw();
-  tell();
+  tell(isNews);
   if (!isRecordDue || (openPosition() === null && !records.isRead)) return;
   isRecordDue = false;
   showRecord();
 };
 
 const refreshSoon = (): void => {
-  indexTimer ??= setTimeout(refresh, records.count === 0 ? 0 : INDEX_EVERY_MS);
+  // What was there already is read out once it is all read.
+  indexTimer ??= setTimeout(() => refresh(records.isRead), records.count === 0 ? 0 : INDEX_EVERY_MS);
 };
 
 const showRecord = (): void => {

@@ -1,0 +1,41 @@
+/**
+ * What the page asks of whoever uses it, in a real Chromium: what screen readers read out and what they don't. Runs alone.
+ */
+import { before, test } from 'node:test';
+import type { Browser } from 'playwright-core';
+import { openJournal } from '../../../src/journal/open.ts';
+import { startChromium } from '../../support/chromium.ts';
+import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
+import { type Story, tell } from '../story.ts';
+import { rootWith } from '../support.ts';
+import { pageAt, says } from './looking.ts';
+import { serveJournal } from './served.ts';
+
+const owner = cleanupAfterAll();
+let chromium: Browser;
+let story: Story;
+
+before(async () => {
+  [chromium, story] = await Promise.all([startChromium(owner), tell()]);
+});
+
+test('what comes by itself, perhaps all the time, is not read out; what somebody asked for is', async (t) => {
+  const growing = await rootWith(t, story.records.slice(0, 30));
+  const { journal } = openJournal({ path: growing.journalPath });
+  onCleanup(t, () => journal.close());
+  const { url } = await serveJournal(t, growing.journalPath);
+  const page = await pageAt(t, chromium, `${url}#filter=uid%3D0`);
+  const readOut = (id: string, how: 'polite' | 'off') => page.locator(`#${id}[aria-live=${how}]`).waitFor();
+  await says(page, '#filter-note', /^\d+ records$/);
+  await readOut('filter-note', 'polite');
+  await readOut('status', 'polite');
+  await journal.append(story.records.slice(30));
+  await page.locator('#rows tr').filter({ hasText: 'unlucky' }).first().waitFor();
+  await readOut('filter-note', 'off');
+  await readOut('status', 'off');
+  await page.keyboard.press('+');
+  await readOut('status', 'polite');
+  await page.getByRole('searchbox', { name: 'Filter' }).fill('failed');
+  await page.keyboard.press('Enter');
+  await readOut('filter-note', 'polite');
+});
