@@ -154,12 +154,17 @@ function openRecord(seq: number, from = openedFrom): void {
   showRecord();
 }
 
+/** To where a record was opened that is closed now. */
+const focusBehind = (closed: number): void => {
+  if (openedFrom === 'lanes' || !list.focus(closed)) lanesBox.focus();
+};
+
 const closeRecord = (): void => {
   const closed = view.record;
   if (closed === null) return;
   setView({ record: null }, true);
   showRecord();
-  if (openedFrom === 'lanes' || !list.focus(closed)) lanesBox.focus();
+  focusBehind(closed);
 };
 
 const toRow = (row: number): void => {
@@ -223,12 +228,14 @@ const perform = (action: Action): void => {
 listenToControls({ lanes: lanesBox, help, perform });
 
 addEventListener('popstate', () => {
-  const before = view.filter;
+  const before = view;
+  const isInRecord = panel.hasFocus();
   view = viewOf(location.hash);
   setView({});
-  if (view.filter !== before) filterBox.apply(view.filter);
+  if (view.filter !== before.filter) filterBox.apply(view.filter);
   refresh();
   showRecord();
+  if (isInRecord && before.record !== null && view.record === null) focusBehind(before.record);
 });
 
 for (const query of PALETTE_QUERIES)

@@ -9,6 +9,7 @@ export interface Panel {
   /** @param lane  the pod or container that the record is about; null: none */
   readonly open: (seq: number, podSandboxId: string | null) => void;
   readonly close: () => void;
+  readonly hasFocus: () => boolean;
 }
 
 export const podOf = (lanes: readonly Lane[], lane: number): string | null => {
@@ -162,5 +163,6 @@ export const createPanel = (openRecord: (seq: number) => void): Panel => {
       panel.hidden = true;
       body.replaceChildren();
     },
+    hasFocus: () => panel.contains(document.activeElement),
   };
 };

@@ -1,5 +1,6 @@
 /**
- * What the page asks of whoever uses it, in a real Chromium: what screen readers read out and what they don't. Runs alone.
+ * What the page asks of whoever uses it, in a real Chromium: what screen readers read out and what they don't, that Back gives the focus
+ * to where it was. Runs alone.
  */
 import { before, test } from 'node:test';
 import type { Browser } from 'playwright-core';
@@ -8,7 +9,7 @@ import { startChromium } from '../../support/chromium.ts';
 import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
 import { type Story, tell } from '../story.ts';
 import { rootWith } from '../support.ts';
-import { pageAt, says } from './looking.ts';
+import { hasFocus, openRecord, pageAt, says } from './looking.ts';
 import { serveJournal } from './served.ts';
 
 const owner = cleanupAfterAll();
@@ -38,4 +39,14 @@ test('what comes by itself, perhaps all the time, is not read out; what somebody
   await page.getByRole('searchbox', { name: 'Filter' }).fill('failed');
   await page.keyboard.press('Enter');
   await readOut('filter-note', 'polite');
+});
+
+test('Back out of an open record leads to where it was opened', async (t) => {
+  const { journalPath } = await rootWith(t, story.records);
+  const page = await pageAt(t, chromium, (await serveJournal(t, journalPath)).url);
+  const seq = Number(await page.locator('#rows tr').nth(3).getAttribute('data-seq'));
+  await openRecord(page, seq);
+  await hasFocus(page, '#panel-title');
+  await page.goBack({ waitUntil: 'commit' });
+  await hasFocus(page, `#rows [aria-label="Record ${seq}"]`);
 });
