@@ -1,14 +1,15 @@
 /**
  * What the page asks of whoever uses it, in a real Chromium: what screen readers read out and what they don't, that Back gives the focus
- * to where it was. Runs alone.
+ * to where it was, and that a long word takes no room from the rest. Runs alone.
  */
+import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import type { Browser } from 'playwright-core';
 import { openJournal } from '../../../src/journal/open.ts';
 import { startChromium } from '../../support/chromium.ts';
 import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
 import { type Story, tell } from '../story.ts';
-import { rootWith } from '../support.ts';
+import { recordsOf, rootWith, startNode } from '../support.ts';
 import { hasFocus, openRecord, pageAt, says } from './looking.ts';
 import { serveJournal } from './served.ts';
 
@@ -49,4 +50,19 @@ test('Back out of an open record leads to where it was opened', async (t) => {
   await hasFocus(page, '#panel-title');
   await page.goBack({ waitUntil: 'commit' });
   await hasFocus(page, `#rows [aria-label="Record ${seq}"]`);
+});
+
+test('a word of 4 kB is broken, and takes no room from the other rows', async (t) => {
+  const node = await startNode();
+  const config = { metadata: { name: 'web', namespace: 'd', uid: 'u' } };
+  await node.ask({ method: 'RunPodSandbox', config, runtimeHandler: 'x'.repeat(4096) });
+  const { journalPath } = await rootWith(t, recordsOf(node));
+  const { url } = await serveJournal(t, journalPath, 'request-response');
+  const page = await pageAt(t, chromium, url);
+  await page.locator('#rows tr').filter({ hasText: 'xxxx' }).waitFor();
+  const widths = await page.evaluate<[number, number]>(`(() => {
+    const { scrollWidth, clientWidth } = document.querySelector('#list .scrolls');
+    return [scrollWidth, clientWidth];
+  })()`);
+  assert.equal(widths[0], widths[1]);
 });
