@@ -80,16 +80,28 @@ const labelOf = (atMs: number, stepMs: number, timeZone: string): string => {
   return stepMs >= SECOND ? `${clock}:${seconds}` : `${clock}:${seconds}.${ms}`;
 };
 
+/**
+ * The first moment from this one on at which clocks of the zone show a multiple of the step. Where they are put forward or back,
+ * time goes on: no steps of up to an hour are missing, and none is there again because the clock shows it again.
+ */
+const roundMoment = (atMs: number, stepMs: number, timeZone: string): number => {
+  const offset = offsetMs(atMs, timeZone);
+  const localMs = Math.ceil((atMs + offset) / stepMs) * stepMs;
+  const sameOffset = localMs - offset;
+  if (stepMs <= HOUR || offsetMs(sameOffset, timeZone) === offset) return sameOffset;
+  return Math.max(atMs, momentOf(localMs, timeZone));
+};
+
 /** At most so many marks, at round moments of the zone. */
 export const ticksOf = (window: TimeWindow, countMax: number, timeZone: string): Tick[] => {
   const least = widthOf(window) / Math.max(countMax, 1);
   const stepMs = STEPS.find((step) => step >= least) ?? Math.ceil(least / (365 * DAY)) * 365 * DAY;
-  const local = (atMs: number): number => atMs + offsetMs(atMs, timeZone);
-  const firstMs = Math.ceil(local(window.fromMs) / stepMs) * stepMs;
-  const count = Math.max(0, Math.floor((local(window.toMs) - firstMs) / stepMs) + 1);
-  // The zone's distance from UTC may change in between: each mark has its own.
-  return Array.from({ length: count }, (_, index) => {
-    const atMs = momentOf(firstMs + index * stepMs, timeZone);
-    return { atMs, label: labelOf(atMs, stepMs, timeZone) };
-  });
+  const ticks: Tick[] = [];
+  for (
+    let atMs = roundMoment(window.fromMs, stepMs, timeZone);
+    atMs <= window.toMs;
+    atMs = roundMoment(atMs + 1, stepMs, timeZone)
+  )
+    ticks.push({ atMs, label: labelOf(atMs, stepMs, timeZone) });
+  return ticks;
 };

@@ -121,15 +121,44 @@ describe('the axis', () => {
     assert.equal(momentText(DAY, 'Asia/Kathmandu'), '2026-11-21 05:45:00.000');
   });
 
+  test('where clocks are put forward or back there are as many marks as elsewhere, each in its place', () => {
+    const berlin = (fromMs: number, toMs: number): string[] =>
+      ticksOf({ fromMs, toMs }, 4.5, 'Europe/Berlin').map(
+        ({ atMs, label }) => `${new Date(atMs).toISOString().slice(11, 16)}Z ${label}`,
+      );
+    const [forward, back] = [Date.UTC(2026, 2, 29, 1), Date.UTC(2026, 9, 25, 1)];
+    const [minutes, hours] = [60_000, 3_600_000];
+    assert.deepEqual(berlin(forward - 10 * minutes, forward + 10 * minutes), [
+      ...['00:50Z 01:50', '00:55Z 01:55', '01:00Z 03:00', '01:05Z 03:05', '01:10Z 03:10'],
+    ]);
+    assert.deepEqual(berlin(back - 10 * minutes, back + 10 * minutes), [
+      ...['00:50Z 02:50', '00:55Z 02:55', '01:00Z 02:00', '01:05Z 02:05', '01:10Z 02:10'],
+    ]);
+    assert.deepEqual(berlin(forward - 4 * hours, forward + 4 * hours), [
+      ...['21:00Z 22:00', '23:00Z 2026-03-29', '01:00Z 03:00', '02:00Z 04:00', '04:00Z 06:00'],
+    ]);
+    assert.deepEqual(berlin(back - 4 * hours, back + 4 * hours), [
+      ...['22:00Z 2026-10-25', '00:00Z 02:00', '03:00Z 04:00', '05:00Z 06:00'],
+    ]);
+    // Zoomed in on the change: counted by the clock there would be a million.
+    for (const change of [forward, back])
+      assert.equal(ticksOf({ fromMs: change - 5, toMs: change + 5 }, 5, 'Europe/Berlin').length, 5);
+  });
+
   test('ten years have days for marks', () => {
     const marks = labels(DAY, DAY + 3650 * 86_400_000);
     assert.ok(marks.length >= 3 && marks.length <= 11, marks.join(' '));
   });
 
   test('never many more marks than there is room for', () => {
+    const zone = fc.constantFrom('UTC', 'Europe/Berlin', 'Australia/Lord_Howe', 'Asia/Kathmandu');
+    const from = fc.integer({ min: DAY - 365 * 86_400_000, max: DAY });
     fc.assert(
-      fc.property(fc.double({ min: 1, max: 1e13, noNaN: true }), (width) => {
-        assert.ok(ticksOf({ fromMs: DAY, toMs: DAY + width }, 8, 'UTC').length <= 9);
+      fc.property(from, fc.double({ min: 1, max: 1e12, noNaN: true }), zone, (fromMs, width, timeZone) => {
+        const ticks = ticksOf({ fromMs, toMs: fromMs + width }, 8, timeZone);
+        // A night in which clocks are put forward has one more.
+        assert.ok(ticks.length <= 10);
+        assert.ok(ticks.every(({ atMs }, index) => atMs > (ticks[index - 1]?.atMs ?? 0) && atMs <= fromMs + width));
       }),
     );
   });
