@@ -6,8 +6,8 @@
 import { statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setImmediate as otherTurns } from 'node:timers/promises';
-import { Worker } from 'node:worker_threads';
 import type { MarkRule } from './marks.ts';
+import { type IsUp, startSqliteThread } from './sqlite-thread.ts';
 
 export interface Window {
   readonly fromSeq: number;
@@ -29,6 +29,12 @@ export interface SearchTask {
   readonly windows: readonly Window[];
   /** A number of 32 bits: the index of the next window that nobody has taken. */
   readonly untaken: SharedArrayBuffer;
+}
+
+/** What the other thread is started with. */
+export interface SearchWorkerData {
+  readonly path: string;
+  readonly isUp: IsUp;
 }
 
 export interface FromSearchWorker<T> {
@@ -58,10 +64,8 @@ export interface SearchHelper<T> {
 }
 
 const startHelper = <T>(path: string): SearchHelper<T> => {
-  const worker = new Worker(new URL('./search-worker.ts', import.meta.url), {
-    name: 'scribe search',
-    workerData: path,
-  });
+  const program = new URL('./search-worker.ts', import.meta.url);
+  const { worker, end } = startSqliteThread(program, 'scribe search', { path });
   let hasEnded = false;
   let news = Promise.withResolvers<void>();
   const tell = (): void => {
@@ -76,6 +80,7 @@ const startHelper = <T>(path: string): SearchHelper<T> => {
   });
   return {
     begin: (task, onFound) => {
+      if (hasEnded) return;
       worker.on('message', (found: FromSearchWorker<T>) => {
         onFound(found);
         tell();
@@ -84,7 +89,10 @@ const startHelper = <T>(path: string): SearchHelper<T> => {
     },
     hasEnded: () => hasEnded,
     news: async () => news.promise,
-    end: () => void worker.terminate(),
+    end: () => {
+      hasEnded = true;
+      end();
+    },
   };
 };
 

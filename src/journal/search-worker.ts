@@ -4,9 +4,19 @@ import { type SuspectCalls, suspectCalls } from './calls.ts';
 import { connectReader } from './connect.ts';
 import { type Mark, marksOf } from './marks.ts';
 import { createNameReader } from './names.ts';
-import { type FromSearchWorker, type Look, type SearchTask, takerOf, type Window } from './search-windows.ts';
+import {
+  type FromSearchWorker,
+  type Look,
+  type SearchTask,
+  type SearchWorkerData,
+  takerOf,
+  type Window,
+} from './search-windows.ts';
+import { tellUp } from './sqlite-thread.ts';
 
-const db = connectReader(workerData as string);
+const { path, isUp } = workerData as SearchWorkerData;
+const db = connectReader(path);
+tellUp(isUp);
 const names = createNameReader(db);
 
 const post = (message: FromSearchWorker<readonly Mark[] | SuspectCalls>): void => parentPort?.postMessage(message);
