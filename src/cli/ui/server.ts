@@ -108,10 +108,14 @@ async function* linesOf(values: AsyncIterable<object>): AsyncGenerator<string> {
   for await (const value of values) yield `${JSON.stringify(value)}\n`;
 }
 
-/** Those after the first, which is here already. */
+/** Those after the first, which is here already. Whoever goes away before that is sent ends the rest, too. */
 async function* goingOn<T>(first: T, rest: AsyncGenerator<T>): AsyncGenerator<T> {
-  yield first;
-  yield* rest;
+  try {
+    yield first;
+    yield* rest;
+  } finally {
+    await rest.return(undefined);
+  }
 }
 
 const sendMatches = async (response: ServerResponse, words: string, { matches }: ServerParts): Promise<void> => {

@@ -16,12 +16,17 @@ export interface Served {
   readonly frames: () => AsyncGenerator<Frame, undefined>;
 }
 
-export const serveJournal = async (owner: Owner, path: string, level: Level = 'metadata'): Promise<Served> => {
+/** @param matches  what a filter chooses, instead of that which the journal has */
+export const serveJournal = async (
+  owner: Owner,
+  path: string,
+  level: Level = 'metadata',
+  matches: ServerParts['matches'] = (chosen, signal) => findMatches(chosen, { path, level, live: true, signal }),
+): Promise<Served> => {
   const questions = openQuestions(path, level, shortUtcTime);
   const quiet = { onProgress: () => undefined, onUnreadable: () => undefined, onRead: () => undefined };
   const feed = openFeed({ path, live: true, ...quiet });
   const about = { journal: path, level, timeZone: 'UTC' };
-  const matches: ServerParts['matches'] = (chosen, signal) => findMatches(chosen, { path, level, live: true, signal });
   const server = await startServer({ token: newToken(), port: 0, feed, questions, matches, about });
   onCleanup(owner, async () => {
     await server.close();
