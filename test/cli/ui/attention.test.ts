@@ -30,7 +30,6 @@ test('what comes by itself, perhaps all the time, is not read out; what somebody
   const readOut = (id: string, how: 'polite' | 'off') => page.locator(`#${id}[aria-live=${how}]`).waitFor();
   await says(page, '#filter-note', /^\d+ records$/);
   await readOut('filter-note', 'polite');
-  await readOut('status', 'polite');
   await journal.append(story.records.slice(30));
   await page.locator('#rows tr').filter({ hasText: 'unlucky' }).first().waitFor();
   await readOut('filter-note', 'off');
