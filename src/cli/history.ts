@@ -2,10 +2,9 @@
  * `scribe history`: who called what, when, and how it ended, from the journal, with its daemon up or down. Reads what is asked;
  * history/show.ts answers it.
  */
-import { callMethods } from '../domain/call/catalogue.ts';
 import { helpSearchSoon } from '../journal/search-windows.ts';
 import { command, misuse, type Values } from './command.ts';
-import { filterOf, filterOptions } from './history/filter-options.ts';
+import { filterOf, filterOptions, namesReads } from './history/filter-options.ts';
 import type { HistoryQuestion } from './history/show.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { choosesAll, thingFilterOf, thingOptions } from './things.ts';
@@ -76,12 +75,6 @@ const readOptions = (values: Values<typeof options>): HistoryQuestion => {
     isUtc: values.utc === true,
   };
 };
-
-/** Calls that are recorded whole; a method that is none of them is looked for among those that only read. */
-const RECORDED: readonly string[] = callMethods.map((method) => method.toLowerCase());
-
-const namesReads = (methods: readonly string[]): boolean =>
-  methods.some((method) => !RECORDED.includes(method.toLowerCase()));
 
 export const history = command({
   name: 'history',

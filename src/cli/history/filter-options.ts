@@ -1,5 +1,6 @@
 /** The options that choose entries of a history by what they are, beside those of things: as typed, and as they are meant. */
 import { nearest } from '../../config/nearest.ts';
+import { callMethods } from '../../domain/call/catalogue.ts';
 import { GrpcCode } from '../../domain/model/errors.ts';
 import { misuse, type Option, type Values } from '../command.ts';
 import type { Filter } from './filter.ts';
@@ -61,3 +62,9 @@ export const filterOf = (values: Values<typeof filterOptions>): Filter => ({
   text: values.text ?? null,
   plugin: values.plugin ?? null,
 });
+
+/** Calls that are recorded whole; a method that is none of them is looked for among those that only read. */
+const RECORDED: readonly string[] = callMethods.map((method) => method.toLowerCase());
+
+export const namesReads = (methods: readonly string[]): boolean =>
+  methods.some((method) => !RECORDED.includes(method.toLowerCase()));

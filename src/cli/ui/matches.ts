@@ -9,6 +9,7 @@ import type { Matches } from '../../ui/answers.ts';
 import type { Level } from '../export/level.ts';
 import { candidatesOf } from '../history/candidates.ts';
 import type { Entry } from '../history/entries.ts';
+import { namesReads } from '../history/filter-options.ts';
 import { onlyWith, passes } from '../history/filter.ts';
 import { createScan } from '../history/scan.ts';
 import { createSelection } from '../history/selection.ts';
@@ -28,6 +29,8 @@ export interface MatchOptions {
 const TOLD_EVERY_MS = 100;
 /** The page asks for more than matches meanwhile. */
 const HELD_MS_MAX = 20;
+
+const ONLY_READ = 'Calls that only read are no records, and so not on this page: scribe history shows them.';
 
 const seqsOf = (entry: Entry): number[] => {
   switch (entry.kind) {
@@ -114,7 +117,11 @@ export async function* findMatches(chosen: Chosen, options: MatchOptions): Async
       toldMs = performance.now();
     }
     if (isInDoubt && !isFound) refuseUnknown(filter.methods);
-    const note = selection.isEmpty() && !isFound ? nobodyNearly(reader, things, headSeq) : '';
+    const nothing = (): string => {
+      if (selection.isEmpty()) return nobodyNearly(reader, things, headSeq);
+      return namesReads(filter.methods) ? ONLY_READ : '';
+    };
+    const note = isFound ? '' : nothing();
     yield { seqs, throughSeq: headSeq, isWhole: true, note };
     if (watch === null) return;
     // Calls that were under way are begun again, and come whole when they have ended.

@@ -104,33 +104,6 @@ describe('who is answered', () => {
     }
   });
 
-  test('an address without its last slash leads to the page', async () => {
-    const { pathname } = new URL(served.url);
-    const { status, headers } = await asked(pathname.slice(0, -1));
-    assert.deepEqual([status, headers.location], [308, pathname]);
-    assert.equal((await asked(pathname.slice(0, -2))).status, 401);
-  });
-
-  test('a search ends with whoever asked for it, also before it has found anything', async (t) => {
-    const ended = Promise.withResolvers<null>();
-    const begun = Promise.withResolvers<null>();
-    async function* matches(_: unknown, signal: AbortSignal): AsyncGenerator<Matches> {
-      try {
-        begun.resolve(null);
-        await once(signal, 'abort');
-        yield { seqs: [], throughSeq: 1, isWhole: true, note: '' };
-      } finally {
-        ended.resolve(null);
-      }
-    }
-    const { url } = await serveJournal(t, journalPath, 'metadata', matches);
-    const asking = request(new URL('matches?words=failed', url)).on('error', () => {});
-    asking.end();
-    await begun.promise;
-    asking.destroy();
-    assert.equal(await ended.promise, null);
-  });
-
   test('no other file is served', async () => {
     for (const path of ['tsconfig.json', 'README.md', '../ui.ts', '..%2fui.ts', 'nothing.ts', '%2e%2e/ui.ts'])
       assert.notEqual((await asked(path)).status, 200, path);
