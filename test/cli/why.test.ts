@@ -141,6 +141,8 @@ describe('why', () => {
     assert.match(pulled.stderr, /nothing of "registry\.test\/app:1" up to record 1: .*--at \d+ /);
     const short = await scribe(['why', 'ab', '--root', root.dir]);
     assert.match(short.stderr, /Of an id at least 4 digits are needed\. A thing is/);
+    const zero = await scribe(['why', '0', '--root', root.dir]);
+    assert.deepEqual([zero.exitStatus, zero.stderr], [1, 'scribe: There is no record 0: the first is 1.\n']);
   });
 
   test('--last-change names the record that gave a field its value, with what led to it', async () => {

@@ -231,7 +231,11 @@ const findByName = async (sources: Sources, name: ThingName): Promise<Found | nu
 /** Neither a record nor an id: where nothing present is called like this, all records are looked through. */
 export const mayBeGone = (text: string): boolean => !RECORD.test(text) && !isIdPrefix(parseThingName(text).text);
 
+/** No id is that short. */
+const ZERO = /^0{1,3}$/;
+
 export const find = async (sources: Sources, text: string): Promise<Found> => {
+  if (ZERO.test(text)) throw failure('There is no record 0: the first is 1.');
   if (RECORD.test(text)) return findRecord(sources, Number(text));
   const name = parseThingName(text);
   const present = findPresent(sources, name);
