@@ -189,9 +189,11 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
     next = Math.max(next, toSeq + 1);
     while (watch !== null) {
       await watch.changed();
-      const head = reader.headSeq();
-      await notePruned(await sendRange(run, next, head), wanted, io);
-      next = Math.max(next, head + 1);
+      await watch.reading(async () => {
+        const head = reader.headSeq();
+        await notePruned(await sendRange(run, next, head), wanted, io);
+        next = Math.max(next, head + 1);
+      });
     }
     return target.refused() === 0 ? 0 : 1;
   } finally {

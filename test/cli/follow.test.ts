@@ -1,10 +1,11 @@
 /** `scribe history --follow` in a process of its own, while this one writes the journal. */
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
-import { copyFile, rename, writeFile } from 'node:fs/promises';
+import { copyFile, rename, truncate, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { SOCKET_NAME } from '../../src/config/names.ts';
 import { backUpJournal } from '../../src/journal/backup.ts';
 import { connectWriter } from '../../src/journal/connect.ts';
@@ -214,8 +215,11 @@ test('a copy that is put back after the daemon was killed is opened, and ends wh
   killed.prepare('INSERT INTO room VALUES (zeroblob(?))').run(100_000);
   killed.close();
   assert.ok(statSync(`${path}-wal`).size > 100_000);
-  await copyFile(copy, path);
+  // Half there for a while, in which the follower looks.
+  await truncate(path, 4096);
   await writeFile(`${path}-wal`, '');
+  await setTimeout(300);
+  await copyFile(copy, path);
   const { journal: next } = openJournal({ path });
   onCleanup(t, () => next.close());
   await next.append([restart(2)]);

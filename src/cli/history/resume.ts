@@ -30,7 +30,7 @@ export const followFromCursor = async ({ scan, isChosen, shown, watch, cursor }:
   };
   await scan.goLive();
   await shown.flush();
-  for (;;) {
+  const showNews = async (): Promise<void> => {
     let count = 0;
     let lastSeq = savedSeq;
     for (const { entries, throughSeq } of scan.steps()) {
@@ -43,6 +43,9 @@ export const followFromCursor = async ({ scan, isChosen, shown, watch, cursor }:
       count = 0;
     }
     if (count > 0) await save(lastSeq);
+  };
+  for (;;) {
+    await watch.reading(showNews);
     await watch.changed();
   }
 };

@@ -108,7 +108,9 @@ const follow = async (
 ): Promise<never> => {
   for (;;) {
     await watch.changed();
-    for (const entry of scan.news()) if (isChosen(entry)) await shown.show(entry);
+    await watch.reading(async () => {
+      for (const entry of scan.news()) if (isChosen(entry)) await shown.show(entry);
+    });
     await shown.flush();
   }
 };

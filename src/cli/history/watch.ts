@@ -11,9 +11,14 @@ import { failure } from '../command.ts';
 /** After the last write; a sync that takes longer than the last of these is shown with the next one. */
 const LOOK_AGAIN_MS = [2, 10, 50, 250, 1_000, 5_000] as const;
 
+/** So long after a reading failed it may come out that the journal was replaced. */
+const KNOWN_WITHIN_MS = 2_000;
+
 export interface JournalWatch {
   /** Resolves when it is worth looking; rejects when the journal is another file by now. */
   readonly changed: () => Promise<void>;
+  /** Reads. What is put over a journal is half there for a while, and SQLite then says anything: fails with what is known soon after. */
+  readonly reading: <T>(read: () => Promise<T>) => Promise<T>;
   readonly close: () => void;
 }
 
@@ -24,6 +29,8 @@ const inodeOf = (path: string): number | null => {
     return null;
   }
 };
+
+const isOfSqlite = (thrown: unknown): boolean => thrown instanceof Error && thrown.name === 'SqliteError';
 
 /** Starts watching: what is written from now on is told. */
 export const watchJournal = (path: string): JournalWatch => {
@@ -47,31 +54,43 @@ export const watchJournal = (path: string): JournalWatch => {
     timer = null;
     wake();
   };
-  const fail = (why: string): void => {
-    seen.error = failure(why);
+  const replaced = (): Error => failure(`${path} was replaced or removed; start again to follow the new journal.`);
+  const fail = (error: Error): void => {
+    seen.error = error;
     look();
   };
 
   const watcher: FSWatcher = watch(dir, (_event, name) => {
     if (!names.includes(name)) return;
-    if (isAnother()) return fail(`${path} was replaced or removed; start again to follow the new journal.`);
+    if (isAnother()) return fail(replaced());
     seen.written = true;
     look();
   });
-  watcher.on('error', (thrown) => fail(`${dir} can't be watched any more: ${thrown.message}`));
+  watcher.on('error', (thrown) => fail(failure(`${dir} can't be watched any more: ${thrown.message}`)));
 
-  const waitForWord = (): Promise<void> => {
-    const afterMs = LOOK_AGAIN_MS[looks];
-    looks += 1;
-    return new Promise((resolve) => {
+  /** @param afterMs  at the latest; undefined: whenever there is word */
+  const waitForWord = (afterMs: number | undefined): Promise<void> =>
+    new Promise((resolve) => {
       wake = resolve;
       if (afterMs !== undefined) timer = setTimeout(look, afterMs);
     });
-  };
 
   return {
+    async reading(read) {
+      try {
+        return await read();
+      } catch (thrown) {
+        if (!isOfSqlite(thrown)) throw thrown;
+        const untilMs = performance.now() + KNOWN_WITHIN_MS;
+        while (seen.error === null && performance.now() < untilMs) await waitForWord(untilMs - performance.now());
+        throw seen.error ?? (isAnother() ? replaced() : thrown);
+      }
+    },
     async changed() {
-      if (!seen.written && seen.error === null) await waitForWord();
+      if (!seen.written && seen.error === null) {
+        looks += 1;
+        await waitForWord(LOOK_AGAIN_MS[looks - 1]);
+      }
       if (seen.error !== null) throw seen.error;
       if (seen.written) looks = 0;
       seen.written = false;
