@@ -197,9 +197,12 @@ describe('export into a file', () => {
     const has = async (part: number): Promise<void> => {
       const written = async (): Promise<boolean> => {
         const text = existsSync(output) ? readFileSync(output, 'utf8') : '';
-        return isDeepStrictEqual(seqsOf(jsonLines(text)), seqsOf(parts[part]));
+        // It may be in the middle of a line.
+        return text.endsWith('\n') && isDeepStrictEqual(seqsOf(jsonLines(text)), seqsOf(parts[part]));
       };
-      await eventually(`part ${part} is in the file`, written).catch(() => assert.fail(follower.output()));
+      await eventually(`part ${part} is in the file`, written).catch((error: unknown) =>
+        assert.fail(`${String(error)}\n${follower.output()}`),
+      );
     };
     await has(0);
     // As logrotate does it, and with copytruncate.
