@@ -3,6 +3,7 @@
  * asked of it for a while. Keeps the daemon's memory small between pulls. Knows nothing of what the thread does.
  */
 import { Worker } from 'node:worker_threads';
+import { whyBroke } from '../../platform/broken-thread.ts';
 
 export interface BackgroundThread<ToThread> {
   readonly post: (message: ToThread) => void;
@@ -47,7 +48,7 @@ export const createBackgroundThread = <ToThread, FromThread>(options: {
     started.on('message', onMessage);
     started.once('error', (error) => {
       if (worker === started) worker = null;
-      onFailure(error instanceof Error ? error : new Error(String(error)));
+      onFailure(new Error(whyBroke(error), { cause: error }));
     });
     started.once('exit', (exitCode) => {
       if (worker !== started) return;

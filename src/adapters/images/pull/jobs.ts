@@ -4,7 +4,6 @@
  */
 import type { ImageContent, ImageLayer } from '../../../domain/model/image-content.ts';
 import { FailureError } from '../../../domain/model/errors.ts';
-import { whyBroke } from '../../../platform/broken-thread.ts';
 import { createPendingReplies } from '../../../platform/rpc/pending.ts';
 import { type BackgroundThread, createBackgroundThread } from '../background-thread.ts';
 import type { PullProgress } from '../types.ts';
@@ -157,7 +156,7 @@ const createRunner = (options: PullThreadOptions, unpacker: Unpacker, { onProgre
     data: options,
     idleMs: IDLE_MS,
     onMessage: take,
-    onFailure: (error) => pending.failAll(broken(`The thread that pulls images broke: ${whyBroke(error)}.`)),
+    onFailure: ({ message }) => pending.failAll(broken(`The thread that pulls images broke: ${message}.`)),
   });
 
   const run = async (
