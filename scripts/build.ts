@@ -1,10 +1,13 @@
 /**
  * Bundles src/ into dist/: one file per program (the command line, each thread or child process that it starts, and the
- * page that it serves to browsers), so that a start opens one file instead of five hundred. bin/scribe runs dist/ when
+ * page that it serves to browsers), so that a start opens a few files instead of five hundred. bin/scribe runs dist/ when
  * nothing in src/ is newer. Must change nothing that a program does: names are kept, nothing is minified, native packages
  * stay outside.
+ *
+ *   main.js ──(a command whose start is waited for)──> command-history.js and the like: the command line with that command alone
+ *      └────(any other)──────────────────────────────> command.js: with all of them
  */
-import { readFile, rename, rm } from 'node:fs/promises';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { build, type BuildOptions, type Plugin } from 'esbuild';
 
@@ -26,7 +29,7 @@ const fileUrl = /new URL\('(\.{1,2}\/[^']+)', import\.meta\.url\)/g;
 
 /** The name of a program's bundle; all bundles are in one directory, so it tells where the program's source is. */
 const bundleName = (source: string): string =>
-  source === mainProgram ? 'main' : relative(join(top, 'src'), source).replace(/\.ts$/, '').replaceAll('/', '-');
+  source === mainProgram ? 'command' : relative(join(top, 'src'), source).replace(/\.ts$/, '').replaceAll('/', '-');
 
 /** Points file URLs to where the bundle finds what they mean; tells of each program that is named. */
 const rewriteFileUrls = (onProgram: (source: string) => void): Plugin => ({
@@ -44,6 +47,40 @@ const rewriteFileUrls = (onProgram: (source: string) => void): Plugin => ({
     });
   },
 });
+
+/** Commands whose start somebody waits for, as they are named and their files are. */
+const waitedFor: readonly string[] = ['serve', 'history', 'why', 'at', 'sql'];
+
+/** How the table of commands loads one. */
+const commandImport = /(?<=loaded\(\()await import\('\.\/([a-z/-]+)\.ts'\)/g;
+
+const allCommands = `./${bundleName(mainProgram)}.js`;
+const commandBundle = (command: string): string => `${bundleName(mainProgram)}-${command}`;
+
+/**
+ * The command line with one command alone. What commands share is parted into as many files as there are sets of commands that
+ * share it, and a start opens and links each: 51 for `history`, and 20 where there is no other.
+ */
+const onlyCommand = (command: string): Plugin => ({
+  name: 'command',
+  setup: ({ onLoad, onResolve }) => {
+    onResolve({ filter: /^\.\/command\.js$/ }, () => ({ path: allCommands, external: true }));
+    onLoad({ filter: /\/src\/cli\/run\.ts$/ }, async ({ path }) => {
+      const text = await readFile(path, 'utf8');
+      const contents = text.replaceAll(commandImport, (_, file: string) =>
+        // Who came here with other words would get what they ask for.
+        file === command ? 'onlyCommand' : `await import('${allCommands}')`,
+      );
+      if (!contents.includes('onlyCommand')) throw new Error(`${path} does not load ${command} as is looked for here.`);
+      return { contents: `import * as onlyCommand from './${command}.ts';\n${contents}`, loader: 'ts' };
+    });
+  },
+});
+
+/** Chooses by the first word what is loaded. */
+const launcher = `const own = ${JSON.stringify(waitedFor)}.find((command) => command === process.argv[2]);
+await import(own === undefined ? '${allCommands}' : \`./${commandBundle('${own}')}.js\`);
+`;
 
 /**
  * What koffi is in a bundle: its binary, found at once. Its own beginning first reads Node's program file for the C library
@@ -103,9 +140,14 @@ const forNode: BuildOptions = {
 
 const forBrowsers: BuildOptions = { platform: 'browser', target: 'es2024' };
 
-const bundle = async (source: string, onProgram: (source: string) => void): Promise<void> => {
+const bundle = async (
+  source: string,
+  onProgram: (source: string) => void,
+  name = bundleName(source),
+  more: readonly Plugin[] = [],
+): Promise<void> => {
   await build({
-    entryPoints: { [bundleName(source)]: source },
+    entryPoints: { [name]: source },
     outdir: building,
     bundle: true,
     // What a program loads only when it is asked for stays a file of its own.
@@ -117,7 +159,7 @@ const bundle = async (source: string, onProgram: (source: string) => void): Prom
     mainFields: ['module', 'main'],
     keepNames: false,
     legalComments: 'none',
-    plugins: [findKoffiAtOnce, httpWithoutFetch, rewriteFileUrls(onProgram)],
+    plugins: [...more, findKoffiAtOnce, httpWithoutFetch, rewriteFileUrls(onProgram)],
     logLevel: 'warning',
   });
 };
@@ -129,5 +171,7 @@ const note = (source: string): void => {
 };
 // Grows while it is walked: what a program starts is found while it is bundled.
 for (const program of programs) await bundle(program, note);
+for (const command of waitedFor) await bundle(mainProgram, note, commandBundle(command), [onlyCommand(command)]);
+await writeFile(join(building, 'main.js'), launcher);
 await rm(outdir, { recursive: true, force: true });
 await rename(building, outdir);
