@@ -13,10 +13,10 @@ import { MOMENT_FORMS, type Moment, parseMoment } from './time-argument.ts';
 import type { Answer } from './why/answer.ts';
 import { causeChain } from './why/chain.ts';
 import { causesOf, explain } from './why/explain.ts';
-import { find, mayBeGone, type Sources } from './why/find.ts';
+import { find, mayBeGone, searchAhead, type Sources } from './why/find.ts';
 import { lastChange, parseField } from './why/last-change.ts';
 import { thingWords } from './why/people.ts';
-import { createRecords } from './why/records.ts';
+import { createRecords, type RecordSearch } from './why/records.ts';
 import { answerJson, showAnswer } from './why/show.ts';
 import { isUntold, untoldWords } from './why/unknown.ts';
 import { subjectOf } from '../domain/model/records.ts';
@@ -46,8 +46,8 @@ const NS_PER_MS = 1_000_000n;
 const headOf = (moment: string | undefined, headSeq: number): Moment =>
   moment === undefined ? { kind: 'record', seq: headSeq } : parseMoment(moment, '--at');
 
-const ask = (path: string, reader: Question['reader'], at: string | undefined): Question => {
-  const past = stateAt(path, reader, headOf(at, reader.headSeq()));
+const ask = (path: string, reader: Question['reader'], at: string | undefined, moment: Moment): Question => {
+  const past = stateAt(path, reader, moment);
   const names: Names = createNames(reader);
   const clockNs = BigInt(Date.now()) * NS_PER_MS;
   // A clock that was set back must not make ages negative.
@@ -55,8 +55,8 @@ const ask = (path: string, reader: Question['reader'], at: string | undefined): 
   return { path, reader, past, nowNs, names, state: past.state, records: createRecords(reader, past.seq) };
 };
 
-const explained = async (question: Question, thing: string): Promise<Answer> => {
-  const found = await find(question, thing);
+const explained = async (question: Question, thing: string, ahead: RecordSearch | null): Promise<Answer> => {
+  const found = await find(question, thing, ahead);
   const answer = explain(question, isUntold(question, found) ? { kind: 'nothing' } : found, thing);
   if (answer !== null) return answer;
   const { reader, past } = question;
@@ -125,13 +125,21 @@ export const why = command({
     }
     const path = await readableJournal(await rootOf(values));
     const reader = openReader(path, thing !== undefined && mayBeGone(thing) ? helpSearchSoon(path) : null);
+    let ahead: RecordSearch | null = null;
     try {
-      const question = ask(path, reader, values.at);
-      const answer = await (field === undefined ? explained(question, thing ?? '') : explainedField(question, field));
+      const moment = headOf(values.at, reader.headSeq());
+      // Meanwhile the state is folded, which tells whether it is there.
+      if (thing !== undefined && moment.kind === 'record')
+        ahead = searchAhead({ reader, records: createRecords(reader, moment.seq) }, thing);
+      const question = ask(path, reader, values.at, moment);
+      const answer = await (field === undefined
+        ? explained(question, thing ?? '', ahead)
+        : explainedField(question, field));
       await show(values, question, answer, io);
       void io.recordRead?.({ fromSeq: 1, toSeq: question.past.seq, shown: answer.chain.length });
       return 0;
     } finally {
+      ahead?.end();
       reader.close();
     }
   },

@@ -59,7 +59,7 @@ const OF_PLUGINS: readonly RecordType[] = [
 ];
 
 const pluginRules = (plugin: string): readonly MarkRule[] => [
-  { types: [RECEIVED, ...OF_PLUGINS], allOf: [[{ kind: 'holds', text: plugin }]] },
+  { types: [RECEIVED, ...OF_PLUGINS], allOf: [[{ kind: 'holds', text: plugin, isExact: true }]] },
   { types: ['nri.plugin.registered'], allOf: [] },
 ];
 

@@ -35,7 +35,7 @@ import {
   type ThingName,
   usedImages,
 } from '../things.ts';
-import { type EventOf, isOf, type Records } from './records.ts';
+import { type EventOf, isOf, type Records, type RecordSearch } from './records.ts';
 
 export type Found =
   | { readonly kind: 'thing'; readonly stream: string }
@@ -50,11 +50,14 @@ export interface Sources {
   readonly state: Readonly<NodeState>;
 }
 
+/** Where what has gone is looked for. */
+type Searched = Pick<Sources, 'reader' | 'records'>;
+
 const SANDBOX_REQUESTED: RecordType = 'sandbox.requested';
 const RECORD = /^[1-9]\d{0,14}$/;
 
 /** Why a record is not there to be explained, and what has it, where something has. */
-const notExplained = ({ reader, records }: Pick<Sources, 'reader' | 'records'>, seq: number): Error => {
+const notExplained = ({ reader, records }: Searched, seq: number): Error => {
   const headSeq = reader.headSeq();
   if (seq > headSeq) return noRecord(seq, headSeq);
   if (seq > records.toSeq)
@@ -63,7 +66,7 @@ const notExplained = ({ reader, records }: Pick<Sources, 'reader' | 'records'>, 
   return failure(`Record ${seq} cannot be read; see scribe verify.`);
 };
 
-export const findRecord = (sources: Pick<Sources, 'reader' | 'records'>, seq: number): Found => {
+export const findRecord = (sources: Searched, seq: number): Found => {
   const event = sources.records.at(seq);
   if (event === null) throw notExplained(sources, seq);
   return isOf(event, 'call.received') ? { kind: 'call', received: event } : { kind: 'record', event };
@@ -175,7 +178,7 @@ const NAMING_NO_POD_ID = [
 ] as const satisfies readonly CallRequest['method'][];
 
 /** Ids of all pods that were ever called like this. */
-const podsCalled = ({ reader, records }: Sources, name: string): string[] => {
+const podsCalled = ({ reader, records }: Searched, name: string): string[] => {
   const made = reader.makings({ ...MAKINGS_OF.pod, allOf: [[hasName('$.config', [name])]] }, records.toSeq);
   return made.map(({ stream }) => subjectOf(stream).id);
 };
@@ -184,7 +187,7 @@ const podsCalled = ({ reader, records }: Sources, name: string): string[] => {
  * Records that may tell of a thing by its name, never one too few. Containers of many pods are called the same: where the
  * pod is named, only those in pods of that name, or every one of a long history would have to be looked at.
  */
-const tellingOf = (sources: Sources, name: ThingName): readonly MarkRule[] => {
+const tellingOf = (sources: Searched, name: ThingName): readonly MarkRule[] => {
   const images = imageTests(name);
   // In all of these, and so looked for first: one test of a body costs a third of four.
   const inAll: BodyTest = { kind: 'holds', text: JSON.stringify(commonPart(name.text)).slice(1, -1), isExact: true };
@@ -212,10 +215,10 @@ const tellingOf = (sources: Sources, name: ThingName): readonly MarkRule[] => {
 };
 
 /** The newest record that tells of it by name, gone or never there. */
-const findByName = async (sources: Sources, name: ThingName): Promise<Found | null> => {
+const findByName = async (sources: Sources, name: ThingName, search: RecordSearch): Promise<Found | null> => {
   const { records, names } = sources;
   let served: Sequenced | null = null;
-  const telling = await records.search(tellingOf(sources, name), (event) => {
+  const telling = await search.newest((event) => {
     const isIt = thingsIn(names, event).some((thing) => isNamed(name, thing)) || asksForImage(event, name);
     if (!isIt || !isOf(event, 'call.received')) return isIt;
     // Who asked for something and got it says nothing of what became of that, where its own records are left.
@@ -231,14 +234,25 @@ const findByName = async (sources: Sources, name: ThingName): Promise<Found | nu
 /** Neither a record nor an id: where nothing present is called like this, all records are looked through. */
 export const mayBeGone = (text: string): boolean => !RECORD.test(text) && !isIdPrefix(parseThingName(text).text);
 
+/**
+ * Begins to look through the records for what may be gone, while it is not known yet whether anything present is meant; null where
+ * nothing is looked for, or what to look for takes as long to learn as to know that.
+ */
+export const searchAhead = (sources: Searched, text: string): RecordSearch | null =>
+  mayBeGone(text) && !text.includes('/') ? sources.records.search(tellingOf(sources, parseThingName(text))) : null;
+
 /** No id is that short. */
 const ZERO = /^0{1,3}$/;
 
-export const find = async (sources: Sources, text: string): Promise<Found> => {
+/** @param ahead  of `searchAhead`; ended by whoever began it */
+export const find = async (sources: Sources, text: string, ahead: RecordSearch | null = null): Promise<Found> => {
   if (ZERO.test(text)) throw failure('There is no record 0: the first is 1.');
   if (RECORD.test(text)) return findRecord(sources, Number(text));
   const name = parseThingName(text);
   const present = findPresent(sources, name);
   if (present !== null) return { kind: 'thing', stream: streamOf(present) };
-  return findById(sources, name) ?? (await findByName(sources, name)) ?? { kind: 'nothing' };
+  const byId = findById(sources, name);
+  if (byId !== null) return byId;
+  const search = ahead ?? sources.records.search(tellingOf(sources, name));
+  return (await findByName(sources, name, search)) ?? { kind: 'nothing' };
 };

@@ -27,8 +27,15 @@ export interface Records {
   readonly endOf: (call: number) => EventOf<'call.completed'> | null;
   /** The newest of these types on the node's own stream, before a record. */
   readonly newestOfNode: (types: readonly RecordType[], beforeSeq: number) => Sequenced | null;
-  /** The newest that these rules mark and that it is; for what no index finds. */
-  readonly search: (rules: readonly MarkRule[], isIt: (event: Sequenced) => boolean) => Promise<Sequenced | null>;
+  /** For what no index finds. Another thread begins at once. */
+  readonly search: (rules: readonly MarkRule[]) => RecordSearch;
+}
+
+export interface RecordSearch {
+  /** The newest of what the rules mark that it is; asked for once. */
+  readonly newest: (isIt: (event: Sequenced) => boolean) => Promise<Sequenced | null>;
+  /** Of one that nobody asks any more. */
+  readonly end: () => void;
 }
 
 /** Of each end of a long stream: a container that is probed for weeks has hundreds of thousands. */
@@ -91,19 +98,22 @@ export const createRecords = (reader: Source, toSeq: number, searchedFrom = 1): 
       }
       return null;
     },
-    search: async (rules, isIt) => {
+    search: (rules) => {
       const order = { isReversed: true, windowMin: SEARCHED };
       const windows = [...windowsOf({ fromSeq: searchedFrom, toSeq }, order, SEARCHED)];
       const search = reader.markedWindows(rules, windows);
       // What has come and gone is seldom among the newest.
       search.beginAhead();
-      for await (const { found } of search.windows()) {
-        for (const { seq, type } of found.toReversed()) {
-          const event = type === null ? null : at(seq);
-          if (event !== null && isIt(event)) return event;
+      const newest: RecordSearch['newest'] = async (isIt) => {
+        for await (const { found } of search.windows()) {
+          for (const { seq, type } of found.toReversed()) {
+            const event = type === null ? null : at(seq);
+            if (event !== null && isIt(event)) return event;
+          }
         }
-      }
-      return null;
+        return null;
+      };
+      return { newest, end: search.end };
     },
   };
 };
