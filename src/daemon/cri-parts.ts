@@ -161,10 +161,10 @@ async function imageFsInfo(
   rootDir: string,
 ): Promise<wire.ImageFsInfoResponse> {
   await usage.counted();
-  const { countedAtMs, usedBytes, inodesUsed } = images.imageFsUsage();
+  const { asOfMs, usedBytes, inodesUsed } = images.imageFsUsage();
   const fsId = { mountpoint: `${rootDir}/images` };
   const ofImages: wire.FilesystemUsage = {
-    timestamp: String(BigInt(Math.round(countedAtMs)) * 1_000_000n),
+    timestamp: String(BigInt(Math.round(asOfMs)) * 1_000_000n),
     fsId,
     usedBytes: { value: String(usedBytes) },
     inodesUsed: { value: String(inodesUsed) },

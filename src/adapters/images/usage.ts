@@ -13,11 +13,15 @@ import { readSnapshotInfo, type SnapshotInfo } from './snapshot-info.ts';
 export interface ImageFsUsage {
   readonly usedBytes: number;
   readonly inodesUsed: number;
-  /** Wall clock, milliseconds since 1970. */
-  readonly countedAtMs: number;
+  /** When it was so: wall clock, milliseconds since 1970. */
+  readonly asOfMs: number;
 }
 
 export interface ImageUsage {
+  /**
+   * The last count. Nothing comes or goes without another, so that it is as of now, unless one is under way or has failed: kubelet
+   * frees no room, and evicts nobody, by what is as old as what it was told before.
+   */
   readonly current: () => ImageFsUsage;
   /** Counts anew; calls while a count is under way share one that begins after it. */
   readonly recount: () => Promise<void>;
@@ -83,7 +87,7 @@ const createCount = (directory: string, roomOf: (name: string) => Promise<Room |
   };
 };
 
-export const createImageUsage = (layout: ImageLayout): ImageUsage => {
+export const createImageUsage = (layout: ImageLayout, nowMs: () => number = Date.now): ImageUsage => {
   const countBlobs = createCount(layout.blobs, async (name) => {
     try {
       return { usedBytes: (await stat(join(layout.blobs, name))).size, inodesUsed: 1 };
@@ -96,19 +100,22 @@ export const createImageUsage = (layout: ImageLayout): ImageUsage => {
     const note = await noteOf(layout, name);
     return note === null ? null : { usedBytes: note.usedBytes, inodesUsed: note.inodesUsed };
   });
-  let current: ImageFsUsage = { usedBytes: 0, inodesUsed: 0, countedAtMs: Date.now() };
+  let counted: ImageFsUsage = { usedBytes: 0, inodesUsed: 0, asOfMs: nowMs() };
+  let isRight = false;
   let counting: Promise<void> | null = null;
   let next: Promise<void> | null = null;
 
   const count = async (): Promise<void> => {
-    const countedAtMs = Date.now();
+    const asOfMs = nowMs();
+    isRight = false;
     const blobs = await countBlobs();
     const layers = await countLayers();
-    current = {
+    counted = {
       usedBytes: blobs.usedBytes + layers.usedBytes,
       inodesUsed: blobs.inodesUsed + layers.inodesUsed,
-      countedAtMs,
+      asOfMs,
     };
+    isRight = true;
   };
 
   const begin = (): Promise<void> => {
@@ -119,7 +126,7 @@ export const createImageUsage = (layout: ImageLayout): ImageUsage => {
   };
 
   return {
-    current: () => current,
+    current: () => (isRight ? { ...counted, asOfMs: nowMs() } : counted),
     recount: () => {
       if (counting === null) return begin();
       next ??= counting

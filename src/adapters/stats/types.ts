@@ -62,7 +62,7 @@ export interface UsageCollector {
   readonly counted: () => Promise<void>;
   /** The last count, with the time it was done; undefined before the first is. */
   readonly usageOf: (containerId: string) => FilesystemUsage | undefined;
-  /** All layers that are watched, each as it was counted last; the time is that of the newest count. */
+  /** All layers that are watched, each as it was counted last; the time is that of the newest count, or now where there are none. */
   readonly total: () => LayersTotal;
   readonly close: () => void;
 }

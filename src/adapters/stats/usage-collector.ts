@@ -130,7 +130,10 @@ export const createUsageCollector = ({ clock, mountpoint, report }: UsageCollect
       if (isRested && counting !== null) firstCount = orAfter(counting, FIRST_COUNT_WAIT_MS, undefined);
       return firstCount;
     },
-    total: () => [...layers.values()].reduce(plus, { timestamp: startedAt, usedBytes: 0n, inodesUsed: 0n }),
+    total: () => {
+      const timestamp = layers.size === 0 ? String(clock.nowNs()) : startedAt;
+      return [...layers.values()].reduce(plus, { timestamp, usedBytes: 0n, inodesUsed: 0n });
+    },
     usageOf: (containerId) => layers.get(containerId)?.usage,
     close: () => {
       rounds.close();

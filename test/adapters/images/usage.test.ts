@@ -1,7 +1,7 @@
 /** What the image store takes: what is added and removed counts, and what is known is not looked at again. */
 import assert from 'node:assert/strict';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { imageLayout, INFO_FILE, LAYER_DIR, snapshotDir } from '../../../src/adapters/images/layout.ts';
 import { createImageUsage } from '../../../src/adapters/images/usage.ts';
@@ -43,4 +43,25 @@ test('the room that blobs and layers take is counted anew for what came and went
   await rm(blob('aa'));
   await rm(first, { recursive: true });
   assert.deepEqual(await counted(), [1005, 8]);
+});
+
+test('a count is as of now until another one begins', async (t) => {
+  const layout = imageLayout(await tempDir(t));
+  let now = 1;
+  const usage = createImageUsage(layout, () => now);
+  await usage.recount();
+  now = 2;
+  // kubelet passes over a file system whose time is the one of before, however full it is.
+  assert.equal(usage.current().asOfMs, 2);
+  const recount = usage.recount();
+  now = 3;
+  assert.equal(usage.current().asOfMs, 1);
+  await recount;
+  assert.equal(usage.current().asOfMs, 3);
+
+  await mkdir(dirname(layout.blobs), { recursive: true });
+  await writeFile(layout.blobs, 'no directory');
+  await assert.rejects(usage.recount());
+  now = 4;
+  assert.equal(usage.current().asOfMs, 2);
 });

@@ -177,6 +177,10 @@ describe('the usage collector', () => {
     );
     collector.forget('later');
     assert.deepEqual([collector.total().usedBytes, collector.total().inodesUsed], [0n, 0n]);
+    collector.forget('absent');
+    const { timestamp } = collector.total();
+    await sleep(5);
+    assert.notEqual(collector.total().timestamp, timestamp, 'that there are none is as of now');
     await rm(upper, { recursive: true });
     assert.deepEqual(reports, []);
   });
