@@ -202,6 +202,10 @@ describe('limits', () => {
       update(containerId, { unified: { 'memory.high': '1' } }),
       withCode(GrpcCode.FAILED_PRECONDITION, /linux\.unified needs cgroup v2/),
     );
+    await assert.rejects(
+      update(containerId, { cpusetCpus: '4095' }),
+      withCode(GrpcCode.FAILED_PRECONDITION, /because its cpuset_cpus or cpuset_mems/),
+    );
     await assert.rejects(update('f'.repeat(64), {}), withCode(GrpcCode.NOT_FOUND, /container_id/));
     assert.equal(await inForce(containerId, 'shares'), '512');
   });

@@ -29,30 +29,52 @@ const RUNTIME_MISSING =
   /unable to retrieve OCI runtime error \(.*\): (?:exec: .*: executable file not found in \$PATH|fork\/exec .*: no such file or directory)/;
 
 /**
- * What OCI runtimes say of what was asked for and can be had on no node, with what that is in CRI's words. A program may be
- * called sysctl, and a mount be asked for below /proc/sys: neither has to do with parameters.
+ * What OCI runtimes say of what was asked for and cannot be had, with what that is in CRI's words, and whose fault it is: the
+ * request's, or this node's, where another may have it. A program may be called sysctl, and a mount be asked for below
+ * /proc/sys: neither has to do with parameters.
  */
-const IMPOSSIBLE: readonly (readonly [RegExp, string])[] = [
+const IMPOSSIBLE: readonly (readonly [RegExp, 'InvalidField' | 'HostLacks', string])[] = [
   [
     /^(?!.*(?:\bexec: |executable file|error mounting )).*(?:\bsysctl\b|\/proc\/sys\/)/s,
+    'InvalidField',
     'linux.sysctls has a parameter that a pod cannot set so',
   ],
-  [/too many levels of symbolic links/, 'a path of mounts leads round in a circle of links'],
+  [/too many levels of symbolic links/, 'InvalidField', 'a path of mounts leads round in a circle of links'],
+  [
+    /\bis not a valid \w+ for seccomp\b|\b(?:unknown|invalid) seccomp (?:option|action|syscall) /,
+    'InvalidField',
+    'the profile that linux.security_context.seccomp names has a word that the OCI runtime does not know',
+  ],
+  [
+    /\buids and gids must be in range\b/,
+    'InvalidField',
+    'run_as_user, run_as_group or supplemental_groups of linux.security_context is beyond what the OCI runtime can give',
+  ],
+  [
+    /\bwrite \S*\bcpuset\.(?:cpus|mems)\b\S*: (?:numerical result out of range|invalid argument|permission denied)/i,
+    'HostLacks',
+    'its cpuset_cpus or cpuset_mems name some that the node, or the cgroup of the pod, does not have',
+  ],
 ];
 
-/** As asFailure, of a task that `handler` has; an OCI runtime that is not there is a fault of the node's, with a remedy, and what nothing can do is the request's. */
+/** As asFailure, of something that the OCI runtime was asked for: what cannot be had is told in the words of the request. */
+export const asRequestFailure = (error: unknown, attempted: string): FailureError => {
+  if (!(error instanceof TtrpcStatusError)) return asFailure(error, attempted);
+  const impossible = IMPOSSIBLE.find(([words]) => words.test(error.message));
+  if (impossible === undefined) return asFailure(error, attempted);
+  const [, reason, problem] = impossible;
+  const message = `Could not ${attempted}, because ${problem}: ${quoted(messageOf(error))}.`;
+  return new FailureError(reason, message, { cause: error });
+};
+
+/** As asRequestFailure, of a task that `handler` has; an OCI runtime that is not there is a fault of the node's, with a remedy. */
 export const asTaskFailure = (
   error: unknown,
   attempted: string,
   { name, binaryName }: RuntimeHandler,
 ): FailureError => {
-  if (!(error instanceof TtrpcStatusError)) return asFailure(error, attempted);
-  const [, problem] = IMPOSSIBLE.find(([words]) => words.test(error.message)) ?? [];
-  if (problem !== undefined) {
-    const words = `Could not ${attempted}, because ${problem}: ${quoted(messageOf(error))}.`;
-    return new FailureError('InvalidField', words, { cause: error });
-  }
-  if (!RUNTIME_MISSING.test(error.message)) return asFailure(error, attempted);
+  if (!(error instanceof TtrpcStatusError) || !RUNTIME_MISSING.test(error.message))
+    return asRequestFailure(error, attempted);
   const message = `Could not ${attempted}: ${binaryName}, the OCI runtime of runtime handler '${name}', is not there: install it, or set binary_name of [runtime.handlers.${name}].`;
   return new FailureError('HostLacks', message, { cause: error });
 };

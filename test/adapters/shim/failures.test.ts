@@ -1,7 +1,7 @@
 /** What a shim says of a task, in the failures of the catalogue. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { asTaskFailure } from '../../../src/adapters/shim/failures.ts';
+import { asRequestFailure, asTaskFailure } from '../../../src/adapters/shim/failures.ts';
 import { TtrpcStatusError } from '../../../src/platform/ttrpc/status.ts';
 import { GrpcCode } from '../../../src/domain/model/errors.ts';
 
@@ -14,6 +14,9 @@ test('what an OCI runtime can do for no pod is the fault of the request', () => 
     'OCI runtime create failed: runc create failed: sysctl "vm.swappiness" is not in a separate kernel namespace: unknown',
     'runc create failed: unable to start container process: error during container init: open /proc/sys/net/x: no such file or directory',
     'runc create failed: error mounting "/a" to rootfs at "/b": mkdir /r/b: too many levels of symbolic links: unknown',
+    'OCI runtime create failed: runc create failed: string SCMP_ACT_BOGUS is not a valid action for seccomp: unknown',
+    'OCI runtime create failed: invalid seccomp action `SCMP_ACT_BOGUS`: unknown',
+    'runc create failed: unable to start container process: unable to setup user: uids and gids must be in range 0-2147483647',
   ])
     assert.equal(reasonOf(words), 'InvalidField', words);
   assert.equal(reasonOf('runc create failed: no space left on device'), 'RuntimeFailed');
@@ -27,4 +30,16 @@ test('what an OCI runtime can do for no pod is the fault of the request', () => 
     reasonOf('unable to retrieve OCI runtime error (x): exec: "runc": executable file not found in $PATH'),
     'HostLacks',
   );
+});
+
+test('processors that are not there are what the node lacks', () => {
+  for (const words of [
+    'failed to write "7": write /sys/fs/cgroup/cpuset/pod/abc/cpuset.cpus: numerical result out of range: unknown',
+    'failed to write "3": write /sys/fs/cgroup/pod/abc/cpuset.mems: invalid argument: unknown',
+    'OCI runtime create failed: write `cpuset.cpus`: Numerical result out of range: unknown',
+  ]) {
+    assert.equal(reasonOf(words), 'HostLacks', words);
+    const { message } = asRequestFailure(new TtrpcStatusError(GrpcCode.UNKNOWN, words), 'change the limits');
+    assert.match(message, /^Could not change the limits, because its cpuset_cpus or cpuset_mems name some/);
+  }
 });

@@ -11,7 +11,7 @@ import type { Any } from '../../../wire/google/protobuf/any.ts';
 import { Status } from '../../../wire/types/task/task.ts';
 import { writeLimits } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
-import { attempting, isUnreachable } from '../failures.ts';
+import { asRequestFailure, isUnreachable } from '../failures.ts';
 import { checkBundlePath } from '../paths.ts';
 import type { TaskClient } from '../task-client.ts';
 import { onceMoreWhenClosed, stateOf } from './kill-and-delete.ts';
@@ -58,9 +58,11 @@ export const updateContainer = async (
 ): Promise<EffectResults['UpdateContainer']> => {
   const { containerId, bundlePath, hasTask } = effect;
   checkBundlePath(containerId, bundlePath);
-  return attempting(`change the limits of container ${containerId}`, async () => {
+  try {
     if (hasTask) await onceMoreWhenClosed(() => updateTask(context, effect));
     await writeLimits(bundlePath, effect);
     return {};
-  });
+  } catch (error) {
+    throw asRequestFailure(error, `change the limits of container ${containerId}`);
+  }
 };
