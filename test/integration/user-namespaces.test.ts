@@ -266,6 +266,16 @@ describe('pods with users of their own', () => {
     await removePod(node.daemon, podSandboxId);
   });
 
+  test('have no users and groups but those that are mapped, and say so', async () => {
+    const unmapped = withCode(GrpcCode.INVALID_ARGUMENT, /linux\.security_context has an id that the user namespace/);
+    for (const ids of [
+      { runAsUser: { value: String(length) } },
+      { runAsUser: { value: '1' }, runAsGroup: { value: String(length) } },
+      { supplementalGroups: [String(length)] },
+    ])
+      await assert.rejects(run('unmapped', { linux: { securityContext: { namespaceOptions, ...ids } } }), unmapped);
+  });
+
   test('when they are removed nothing of them is left', async () => {
     const { items } = await node.daemon.cri.runtime.listPodSandbox({});
     for (const { id } of items) await removePod(node.daemon, id);

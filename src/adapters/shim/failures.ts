@@ -51,6 +51,11 @@ const IMPOSSIBLE: readonly (readonly [RegExp, 'InvalidField' | 'HostLacks', stri
     'run_as_user, run_as_group or supplemental_groups of linux.security_context is beyond what the OCI runtime can give',
   ],
   [
+    /\bcannot set [ug]id to unmapped user in user namespace\b|\bset(?:groups|res[ug]id)\b[^:]*: invalid argument\b/i,
+    'InvalidField',
+    'run_as_user, run_as_group or supplemental_groups of linux.security_context has an id that the user namespace of the pod does not map',
+  ],
+  [
     /\bwrite \S*\bcpuset\.(?:cpus|mems)\b\S*: (?:numerical result out of range|invalid argument|permission denied)/i,
     'HostLacks',
     'its cpuset_cpus or cpuset_mems name some that the node, or the cgroup of the pod, does not have',

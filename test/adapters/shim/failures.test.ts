@@ -17,6 +17,8 @@ test('what an OCI runtime can do for no pod is the fault of the request', () => 
     'OCI runtime create failed: runc create failed: string SCMP_ACT_BOGUS is not a valid action for seccomp: unknown',
     'OCI runtime create failed: invalid seccomp action `SCMP_ACT_BOGUS`: unknown',
     'runc create failed: unable to start container process: unable to setup user: uids and gids must be in range 0-2147483647',
+    'runc create failed: unable to start container process: unable to setup user: cannot set gid to unmapped user in user namespace',
+    'runc create failed: unable to start container process: unable to setup user: setgroups: invalid argument',
   ])
     assert.equal(reasonOf(words), 'InvalidField', words);
   assert.equal(reasonOf('runc create failed: no space left on device'), 'RuntimeFailed');
