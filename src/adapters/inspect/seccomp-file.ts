@@ -5,6 +5,7 @@
 import { isAbsolute } from 'node:path';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { parseJson } from '../../domain/values/parse-json.ts';
+import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import { readBounded } from './bounded-file.ts';
 
 /** Profiles that list every system call twice have some 30 KB; this one is recorded with every container it is for. */
@@ -16,7 +17,8 @@ export async function readSeccompProfile(path: string): Promise<unknown> {
     new FailureError('InvalidField', `linux.security_context.seccomp.localhost_ref ${path} ${problem}`, { cause });
   if (!isAbsolute(path)) throw bad('is not an absolute path');
   const read = await readBounded(path, MAX_BYTES, true).catch((error: unknown) => {
-    throw bad(`cannot be read: ${messageOf(error)}`, error);
+    if (errorCodeOf(error) !== 'ENOENT') throw bad(`cannot be read: ${messageOf(error)}`, error);
+    throw bad('is not there: put the profile there, or name one that is on this node', error);
   });
   if (read.kind === 'notRegular') throw bad('is no regular file');
   if (read.kind === 'tooLarge') throw bad(`has ${read.sizeBytes} bytes, more than the ${MAX_BYTES} that are read`);

@@ -364,7 +364,7 @@ describe('seccomp profiles', () => {
     const path = join(dir, 'profile.json');
     const refused = (message: RegExp) =>
       assert.rejects(ask({ seccompProfilePath: path }), refusedWith('InvalidField', message));
-    await refused(/cannot be read: ENOENT/);
+    await refused(/\/profile\.json is not there: put the profile there/);
     await writeFile(path, '{');
     await refused(/is not JSON at line 1, column 2$/);
     // Any file of the node can be named: what is in it must not come back.
