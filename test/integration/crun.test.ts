@@ -13,6 +13,7 @@ import { ContainerState, type DeepPartial, type PodSandboxConfig, PodSandboxStat
 import { Status } from '../../src/wire/types/task/task.ts';
 import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { asNewerShim, testShims } from '../adapters/shim/rig/shims.ts';
+import { limitInForce } from '../support/cgroup-limits.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { withCode } from '../support/failures.ts';
 import { stateOf, toldByShims } from '../support/journal.ts';
@@ -100,8 +101,7 @@ describe('crun', () => {
       assert.deepEqual([told['vendor.example/mode'], told['other.example/key']], ['fast', undefined]);
 
       assert.equal(await exec(containerId, 'echo from crun; hostname'), 'from crun\nlife\n');
-      const limit = (): Promise<string> =>
-        readFile(join('/sys/fs/cgroup/memory', linux.cgroupsPath, 'memory.limit_in_bytes'), 'utf8');
+      const limit = (): Promise<string> => limitInForce(linux.cgroupsPath, 'memoryLimitInBytes');
       assert.equal(Number(await limit()), 64 * MIB);
       const { stats } = await runtime.containerStats({ containerId });
       assert.ok(Number(stats?.memory?.workingSetBytes?.value ?? 0) > 0);

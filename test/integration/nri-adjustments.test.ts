@@ -14,6 +14,7 @@ import { adjustedSpecOf } from '../../src/domain/nri/spec.ts';
 import { fromJournalRecord } from '../../src/engine/codec.ts';
 import { openReader } from '../../src/journal/open.ts';
 import { startScripted, toldIn } from '../adapters/nri/scripted-plugin.ts';
+import { cgroupDirectory, type CgroupLimit, isUnified, limitInForce } from '../support/cgroup-limits.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { goProgram } from '../support/go-program.ts';
 import { journalPath } from '../support/journal.ts';
@@ -152,9 +153,13 @@ describe('what NRI plugins change', () => {
   };
   const specOf = async (containerId: string): Promise<OciSpec> =>
     JSON.parse(await readFile(join(node.daemon.dirs.state, 'bundles', containerId, 'config.json'), 'utf8')) as OciSpec;
-  const cgroupFile = async (controller: string, file: string): Promise<string> => {
-    const path = join('/sys/fs/cgroup', controller, node.daemon.dirs.cgroupParent, 'of-the-plugin', file);
-    return (await readFile(path, 'utf8')).trim();
+  const cgroup = (): string => join(node.daemon.dirs.cgroupParent, 'of-the-plugin');
+  const inForce = async (limit: CgroupLimit, expected?: string): Promise<string> =>
+    limitInForce(cgroup(), limit, expected);
+  /** In version 2 a program of the kernel decides, which is no file. */
+  const allowsDevice = async (): Promise<boolean> => {
+    if (isUnified) return (await specOf(adjusted)).linux.resources.devices?.some(({ minor }) => minor === 229) === true;
+    return (await readFile(join(cgroupDirectory(cgroup(), 'devices'), 'devices.list'), 'utf8')).includes('c 10:229 rw');
   };
 
   before(async () => {
@@ -253,7 +258,12 @@ describe('what NRI plugins change', () => {
       () => shellIn(adjusted, 'ls /dev/taken'),
       'ls: /dev/taken: No such file or directory',
     ],
-    ['cgroups_path', async () => (await cgroupFile('pids', 'cgroup.procs')).split('\n').length, 1],
+    [
+      'cgroups_path',
+      async () =>
+        (await readFile(join(cgroupDirectory(cgroup(), 'pids'), 'cgroup.procs'), 'utf8')).trim().split('\n').length,
+      1,
+    ],
     ['oom_score_adj', () => shellIn(adjusted, 'cat /proc/1/oom_score_adj'), '654'],
     [
       'seccomp_policy',
@@ -266,15 +276,15 @@ describe('what NRI plugins change', () => {
       async () => (await shellIn(adjusted, 'readlink /proc/1/ns/cgroup')) !== (await readlink('/proc/self/ns/cgroup')),
       true,
     ],
-    ['resources.memory.limit', () => cgroupFile('memory', 'memory.limit_in_bytes'), String(80 * MIB)],
-    ['resources.memory.reservation', () => cgroupFile('memory', 'memory.soft_limit_in_bytes'), String(40 * MIB)],
-    ['resources.cpu.shares', () => cgroupFile('cpu', 'cpu.shares'), '333'],
-    ['resources.cpu.quota', () => cgroupFile('cpu', 'cpu.cfs_quota_us'), '40000'],
-    ['resources.cpu.period', () => cgroupFile('cpu', 'cpu.cfs_period_us'), '80000'],
-    ['resources.cpu.cpus', () => cgroupFile('cpuset', 'cpuset.cpus'), '0'],
-    ['resources.cpu.mems', () => cgroupFile('cpuset', 'cpuset.mems'), '0'],
-    ['resources.pids', () => cgroupFile('pids', 'pids.max'), '77'],
-    ['resources.devices', async () => (await cgroupFile('devices', 'devices.list')).includes('c 10:229 rw'), true],
+    ['resources.memory.limit', () => inForce('memoryLimitInBytes'), String(80 * MIB)],
+    ['resources.memory.reservation', () => inForce('memoryReservation'), String(40 * MIB)],
+    ['resources.cpu.shares', () => inForce('cpuShares', '333'), '333'],
+    ['resources.cpu.quota', () => inForce('cpuQuota'), '40000'],
+    ['resources.cpu.period', () => inForce('cpuPeriod'), '80000'],
+    ['resources.cpu.cpus', () => inForce('cpusetCpus'), '0'],
+    ['resources.cpu.mems', () => inForce('cpusetMems'), '0'],
+    ['resources.pids', () => inForce('pids'), '77'],
+    ['resources.devices', allowsDevice, true],
     ['resources.blockio_class', async () => (await specOf(adjusted)).linux.resources.blockIO?.weight, 80],
     ['io_priority', async () => (await specOf(adjusted)).process.ioPriority, { class: 'IOPRIO_CLASS_BE', priority: 6 }],
     ['scheduler', async () => (await specOf(adjusted)).process.scheduler, { policy: 'SCHED_BATCH', nice: 3 }],

@@ -3,7 +3,7 @@
  * `scribe nri` say of it; and that a kill -9 of the daemon takes nothing of that away.
  */
 import assert from 'node:assert/strict';
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { GrpcCode } from '../../src/domain/model/errors.ts';
@@ -11,6 +11,7 @@ import { ContainerState } from '../../src/wire/cri/api.ts';
 import { CreateContainerRequest, CreateContainerResponse, Event } from '../../src/wire/nri/api.ts';
 import { connectDouble } from '../adapters/nri/plugin-double.ts';
 import { type Script, startScripted, type Told, toldIn } from '../adapters/nri/scripted-plugin.ts';
+import { type CgroupLimit, limitInForce } from '../support/cgroup-limits.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
 import { withCode } from '../support/failures.ts';
 import { callsAfter, headOf } from '../support/journal.ts';
@@ -73,10 +74,8 @@ describe('NRI plugins', () => {
     const { stdout } = await node.daemon.cri.runtime.execSync({ containerId, cmd, timeout: '10' });
     return stdout.toString().trim();
   };
-  const cgroupFile = async (containerId: string, controller: string, file: string): Promise<string> => {
-    const path = join('/sys/fs/cgroup', controller, node.daemon.dirs.cgroupParent, containerId, file);
-    return (await readFile(path, 'utf8')).trim();
-  };
+  const inForce = async (containerId: string, limit: CgroupLimit, expected?: string): Promise<string> =>
+    limitInForce(join(node.daemon.dirs.cgroupParent, containerId), limit, expected);
 
   test('a plugin is asked at every place in the life of a pod, and what it changes is in the container', async (t) => {
     const { told } = await connect(t, 'asked', {
@@ -111,11 +110,7 @@ describe('NRI plugins', () => {
   test('limits that a plugin wants beyond the words of CRI are in force, past changes of a client and a restart', async (t) => {
     const { daemon } = node;
     const { podSandboxId, containerId } = await runPod(daemon, 'limited', busyboxName, sleeper);
-    const inForce = (controller: string, file: string): Promise<string> => cgroupFile(containerId, controller, file);
-    const limits = async () => [
-      await inForce('pids', 'pids.max'),
-      await inForce('memory', 'memory.soft_limit_in_bytes'),
-    ];
+    const limits = async () => [await inForce(containerId, 'pids'), await inForce(containerId, 'memoryReservation')];
     const wanted = ['55', String(64 * 1024 * 1024)];
     const resources = { pids: { limit: 55 }, memory: { reservation: { value: wanted[1] } }, rdtClass: { value: '' } };
     await connect(
@@ -134,7 +129,7 @@ describe('NRI plugins', () => {
     await daemon.start();
     await daemon.cri.runtime.updateContainerResources({ containerId, linux: { memoryLimitInBytes: '100000000' } });
     assert.deepEqual(await limits(), wanted);
-    assert.equal(await inForce('cpu', 'cpu.shares'), '300');
+    assert.equal(await inForce(containerId, 'cpuShares', '300'), '300');
     await removePod(daemon, podSandboxId);
   });
 
@@ -183,8 +178,8 @@ describe('NRI plugins', () => {
       (failed as { containerId: string; linux: unknown }[]).map((one) => [one.containerId, one.linux]),
       [[doomed.containerId, cpus('4095')]],
     );
-    assert.equal(await cgroupFile(containerId, 'cpu', 'cpu.shares'), '300');
-    assert.equal(await cgroupFile(containerId, 'memory', 'memory.limit_in_bytes'), String(64 * MIB));
+    assert.equal(await inForce(containerId, 'cpuShares', '300'), '300');
+    assert.equal(await inForce(containerId, 'memoryLimitInBytes'), String(64 * MIB));
     assert.equal((await statusOf(daemon, containerId)).resources?.linux?.cpuShares, '300');
 
     const evicted = await statusOf(daemon, doomed.containerId);
@@ -218,7 +213,7 @@ describe('NRI plugins', () => {
     await runPod(daemon, 'newer', busyboxName, sleeper, {}, t);
     await eventually(
       'the update is in force',
-      async () => (await cgroupFile(changed.containerId, 'cpu', 'cpu.shares')) === '77',
+      async () => (await inForce(changed.containerId, 'cpuShares', '77')) === '77',
     );
     const { message } = await eventually('the third has ended', async () => {
       const status = await statusOf(daemon, third.containerId);
@@ -287,8 +282,8 @@ describe('NRI plugins', () => {
     });
     const isInForce = async (containerId: string): Promise<void> => {
       assert.equal(await shellIn(containerId, 'echo $PLUGIN; ulimit -Sl; ulimit -Hl'), 'was here\n32\n64');
-      assert.equal(await cgroupFile(containerId, 'memory', 'memory.limit_in_bytes'), String(96 * MIB));
-      assert.equal(await cgroupFile(containerId, 'pids', 'pids.max'), '55');
+      assert.equal(await inForce(containerId, 'memoryLimitInBytes'), String(96 * MIB));
+      assert.equal(await inForce(containerId, 'pids'), '55');
     };
     await daemon.kill();
     await daemon.start();
@@ -305,7 +300,7 @@ describe('NRI plugins', () => {
     });
     await isInForce(running.containerId);
     await runtime.updateContainerResources({ containerId: running.containerId, linux: { cpuShares: '300' } });
-    assert.equal(await cgroupFile(running.containerId, 'cpu', 'cpu.shares'), '300');
+    assert.equal(await inForce(running.containerId, 'cpuShares', '300'), '300');
     await isInForce(running.containerId);
     await runtime.startContainer({ containerId: waiting });
     await isInForce(waiting);

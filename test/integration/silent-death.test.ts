@@ -4,12 +4,12 @@
  * leaves none.
  */
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
 import { access, mkdir, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CrashReport } from '../../src/daemon/crash-report.ts';
+import { cgroupDirectory, isUnified } from '../support/cgroup-limits.ts';
 import { onCleanup } from '../support/cleanup.ts';
 import { type Daemon, startDaemon } from '../support/daemon.ts';
 import { headOf, recordsOf } from '../support/journal.ts';
@@ -119,8 +119,7 @@ const greedy =
 
 /** Gives a process a control group of its own, of which the kernel gives out so much memory more. */
 const limitMemory = async (t: TestContext, pid: number, bytes: number): Promise<void> => {
-  const isUnified = existsSync('/sys/fs/cgroup/cgroup.controllers');
-  const dir = join('/sys/fs/cgroup', isUnified ? '' : 'memory', `scribe-test-memory-${pid}`);
+  const dir = cgroupDirectory(`scribe-test-memory-${pid}`, 'memory');
   await mkdir(dir);
   onCleanup(t, () => rmdir(dir));
   await writeFile(join(dir, isUnified ? 'memory.max' : 'memory.limit_in_bytes'), String(bytes));
