@@ -80,9 +80,14 @@ export default {
     },
     only(
       'journal-knows-records-only',
-      'The journal is storage: it knows nothing of pods, so it imports nothing of ours.',
+      'The journal is storage: it knows nothing of pods, so it imports nothing of ours but how threads with native parts are ended.',
       '^src/journal/',
-      ['^src/journal/', builtIn, npm('better-sqlite3', '@types/better-sqlite3', 'koffi')],
+      [
+        '^src/journal/',
+        '^src/platform/native-thread\\.ts$',
+        builtIn,
+        npm('better-sqlite3', '@types/better-sqlite3', 'koffi'),
+      ],
     ),
     only(
       'engine-sees-domain-and-journal',

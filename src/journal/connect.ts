@@ -8,6 +8,9 @@ import { JournalError, errorOf } from './errors.ts';
 
 export type Db = Database.Database;
 
+/** What is native of SQLite is loaded by the first connection of a thread, which has this as one that may fail for nothing else. */
+export const loadSqlite = (): void => void new Database(':memory:').close();
+
 /** Older ones can corrupt a database when a WAL is reset while it is being read. */
 const sqliteVersionMin = [3, 51, 3] as const;
 const synchronousFull = 2;

@@ -2,7 +2,7 @@
  * Proofs that the tree of a journal contains an earlier one, made on a thread of their own (consistency-worker.ts): reading
  * the hashes takes some ten milliseconds, which the daemon's loop does not have.
  */
-import { Worker } from 'node:worker_threads';
+import { startNativeThread } from '../platform/native-thread.ts';
 
 export interface ConsistencyTask {
   readonly path: string;
@@ -14,10 +14,8 @@ export interface ConsistencyTask {
 /** The hashes of the proof; rejects when the journal can't be read. */
 export const proveConsistency = (task: ConsistencyTask): Promise<readonly Uint8Array[]> =>
   new Promise((resolve, reject) => {
-    const worker = new Worker(new URL('./consistency-worker.ts', import.meta.url), {
-      name: 'scribe proof',
-      workerData: task,
-    });
+    const program = new URL('./consistency-worker.ts', import.meta.url);
+    const { worker } = startNativeThread(program, task, { name: 'scribe proof' });
     worker.once('message', resolve);
     worker.once('error', reject);
     worker.once('exit', (code) => reject(new Error(`The proving thread ended with code ${code}.`)));

@@ -1,5 +1,7 @@
 /** The thread that folds a snapshot from its own copy of the journal; started by snapshots.ts, ends with its answer. */
 import { parentPort, workerData } from 'node:worker_threads';
+import { type ThreadIsUp, tellUp } from '../platform/native-thread.ts';
+import { loadSqlite } from './connect.ts';
 import { sha256 } from './encoding.ts';
 import { foldState } from './fold.ts';
 import { loadFold } from './fold-module.ts';
@@ -14,4 +16,7 @@ const run = async ({ path, seq, ...module }: FoldTask): Promise<void> => {
   parentPort?.postMessage(answer, [state.buffer]);
 };
 
-await run(workerData as FoldTask);
+const { isUp, ...task } = workerData as FoldTask & ThreadIsUp;
+loadSqlite();
+tellUp({ isUp });
+await run(task);

@@ -7,7 +7,7 @@ import { statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setImmediate as otherTurns } from 'node:timers/promises';
 import type { MarkRule } from './marks.ts';
-import { type IsUp, startSqliteThread } from './sqlite-thread.ts';
+import { startNativeThread } from '../platform/native-thread.ts';
 
 export interface Window {
   readonly fromSeq: number;
@@ -32,9 +32,8 @@ export interface SearchTask {
 }
 
 /** What the other thread is started with. */
-export interface SearchWorkerData {
+export interface SearchHelperData {
   readonly path: string;
-  readonly isUp: IsUp;
 }
 
 export interface FromSearchWorker<T> {
@@ -65,7 +64,8 @@ export interface SearchHelper<T> {
 
 const startHelper = <T>(path: string): SearchHelper<T> => {
   const program = new URL('./search-worker.ts', import.meta.url);
-  const { worker, end } = startSqliteThread(program, 'scribe search', { path });
+  const given: SearchHelperData = { path };
+  const { worker, end } = startNativeThread(program, given, { name: 'scribe search' });
   let hasEnded = false;
   let news = Promise.withResolvers<void>();
   const tell = (): void => {
@@ -91,7 +91,7 @@ const startHelper = <T>(path: string): SearchHelper<T> => {
     news: async () => news.promise,
     end: () => {
       hasEnded = true;
-      end();
+      void end();
     },
   };
 };

@@ -1,22 +1,23 @@
 /** The thread that takes windows of a search off its caller's; started by search-windows.ts, ends when none is left. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { type SuspectCalls, suspectCalls } from './calls.ts';
-import { connectReader } from './connect.ts';
+import { connectReader, loadSqlite } from './connect.ts';
 import { type Mark, marksOf } from './marks.ts';
 import { createNameReader } from './names.ts';
 import {
   type FromSearchWorker,
   type Look,
+  type SearchHelperData,
   type SearchTask,
-  type SearchWorkerData,
   takerOf,
   type Window,
 } from './search-windows.ts';
-import { tellUp } from './sqlite-thread.ts';
+import { type ThreadIsUp, tellUp } from '../platform/native-thread.ts';
 
-const { path, isUp } = workerData as SearchWorkerData;
+const { path, ...up } = workerData as SearchHelperData & ThreadIsUp;
+loadSqlite();
+tellUp(up);
 const db = connectReader(path);
-tellUp(isUp);
 const names = createNameReader(db);
 
 const post = (message: FromSearchWorker<readonly Mark[] | SuspectCalls>): void => parentPort?.postMessage(message);

@@ -3,7 +3,7 @@
  * the live state, and only then it is written. So a snapshot never carries a mistake of the live state over a
  * restart, and the fold is proven against it every time.
  */
-import { Worker } from 'node:worker_threads';
+import { startNativeThread } from '../platform/native-thread.ts';
 import { sha256 } from './encoding.ts';
 import { type KeptSnapshot, keptApart } from './snapshot-table.ts';
 import type { SqliteJournal } from './sqlite-journal.ts';
@@ -33,7 +33,7 @@ export const hashOfState = (text: string): string => sha256(Buffer.from(text)).t
 
 const foldElsewhere = async (task: FoldTask): Promise<FoldAnswer> => {
   const { promise, resolve, reject } = Promise.withResolvers<FoldAnswer>();
-  const worker = new Worker(new URL('./fold-worker.ts', import.meta.url), { name: 'scribe fold', workerData: task });
+  const { worker } = startNativeThread(new URL('./fold-worker.ts', import.meta.url), task, { name: 'scribe fold' });
   worker.once('message', resolve);
   worker.once('error', reject);
   worker.once('exit', (code) => reject(new Error(`The folding thread ended with code ${code}.`)));

@@ -1,13 +1,14 @@
 /** A thread in which parts of a journal are verified, one after another; started and ended by verify.ts. */
-import { parentPort } from 'node:worker_threads';
+import { parentPort, workerData } from 'node:worker_threads';
 import { checkChain, type Finding, readNames } from './chain-check.ts';
 import { readCheckpoints } from './checkpoints.ts';
-import { connectReader, type Db } from './connect.ts';
+import { connectReader, type Db, loadSqlite } from './connect.ts';
 import { errorOf } from './errors.ts';
 import { loadFold } from './fold-module.ts';
 import { createFoldPart } from './fold-part.ts';
 import { checkOwnTables } from './own-tables-check.ts';
 import { checkSurroundings, snapshotSeqs } from './surroundings-check.ts';
+import { type ThreadIsUp, tellUp } from '../platform/native-thread.ts';
 import { tellEvery } from './tell-progress.ts';
 import { createTreePart } from './tree-check.ts';
 import type { FromVerifyWorker, VerifyAnswer, VerifyTask } from './verify.ts';
@@ -79,4 +80,6 @@ const run = async (task: VerifyTask): Promise<void> => {
   post(await answer(connection, task));
 };
 
+loadSqlite();
+tellUp(workerData as ThreadIsUp);
 parentPort?.on('message', (task: VerifyTask) => void run(task));

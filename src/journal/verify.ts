@@ -7,7 +7,8 @@
  *                                                                               rest of the tree
  */
 import { availableParallelism } from 'node:os';
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
+import { type NativeThread, startNativeThread } from '../platform/native-thread.ts';
 import type { ChainPart, Finding, Stretch } from './chain-check.ts';
 import { connectReader, type Db, explainDisk } from './connect.ts';
 import { GENESIS, HASH_BYTES } from './encoding.ts';
@@ -108,12 +109,12 @@ type RunTask = (task: VerifyTask, onRecords?: (records: number) => void) => Prom
 
 /** Threads that take one task after another: to start one takes as long as to check ten thousand records. */
 const startThreads = (): { readonly run: RunTask; readonly end: () => void } => {
-  const all: Worker[] = [];
+  const all: NativeThread[] = [];
   const idle: Worker[] = [];
   const start = (): Worker => {
-    const worker = new Worker(new URL('./verify-worker.ts', import.meta.url));
-    all.push(worker);
-    return worker;
+    const thread = startNativeThread(new URL('./verify-worker.ts', import.meta.url), null);
+    all.push(thread);
+    return thread.worker;
   };
   const run: RunTask = async (task, onRecords = () => {}) => {
     const worker = idle.pop() ?? start();
@@ -129,7 +130,7 @@ const startThreads = (): { readonly run: RunTask; readonly end: () => void } => 
     idle.push(worker);
     return answer;
   };
-  return { run, end: () => all.forEach((worker) => void worker.terminate()) };
+  return { run, end: () => all.forEach((thread) => void thread.end()) };
 };
 
 interface Plan {

@@ -42,6 +42,8 @@ const planted: readonly (readonly [file: string, line: string, ...rules: readonl
 
   ['journal/domain.ts', "import '../domain/model/errors.ts';", 'journal-knows-records-only'],
   ['journal/engine.ts', "import '../engine/ports.ts';", 'journal-knows-records-only'],
+  ['journal/thread.ts', "import '../platform/native-thread.ts';"],
+  ['journal/platform.ts', "import '../platform/foreign-json.ts';", 'journal-knows-records-only'],
   ['journal/package.ts', "import 'pino';", 'journal-knows-records-only'],
   ['journal/stream.ts', "import 'rxjs';", 'journal-knows-records-only'],
   ['journal/sqlite.ts', "import 'better-sqlite3';\nimport 'node:worker_threads';"],
@@ -130,6 +132,7 @@ const plain = [
   ...['values', 'oci', 'nri', 'deciding', 'image', 'container', 'pod-sandbox', 'node', 'call', 'turn', 'new'].map(
     (room) => `domain/${room}/own.ts`,
   ),
+  'platform/native-thread.ts',
   'platform/ttrpc/client.ts',
   'adapters/images/snapshots-port.ts',
   'ui/own.ts',

@@ -2,8 +2,8 @@
  * A worker thread that exists only while there is work: started by the first message, ended when nothing has been
  * asked of it for a while. Keeps the daemon's memory small between pulls. Knows nothing of what the thread does.
  */
-import { Worker } from 'node:worker_threads';
 import { whyBroke } from '../../platform/broken-thread.ts';
+import { type NativeThread, startNativeThread } from '../../platform/native-thread.ts';
 
 export interface BackgroundThread<ToThread> {
   readonly post: (message: ToThread) => void;
@@ -15,47 +15,46 @@ export interface BackgroundThread<ToThread> {
 const MEMORY_MB_MAX = 256;
 
 export const createBackgroundThread = <ToThread, FromThread>(options: {
-  /** The thread's program. */
+  /** The thread's program; it says when it is up. */
   readonly program: URL;
-  readonly data: unknown;
+  readonly data: object | null;
   readonly idleMs: number;
   readonly onMessage: (message: FromThread) => void;
   /** The thread broke; all that was asked of it is lost. */
   readonly onFailure: (error: Error) => void;
 }): BackgroundThread<ToThread> => {
   const { program, data, idleMs, onMessage, onFailure } = options;
-  let worker: Worker | null = null;
+  let thread: NativeThread | null = null;
   let ending: Promise<unknown> = Promise.resolve();
   let idleTimer: NodeJS.Timeout | null = null;
   let queued: ToThread[] = [];
   let isClosed = false;
 
   const end = (): void => {
-    const ended = worker;
-    worker = null;
-    if (ended !== null) ending = ended.terminate();
+    if (thread !== null) ending = thread.end();
+    thread = null;
   };
 
   /** The one before it must be gone: they would write to the same files. */
   const start = async (): Promise<void> => {
     await ending;
     if (isClosed) return;
-    const started = new Worker(program, {
-      workerData: data,
+    const started = startNativeThread(program, data, {
       resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB_MAX },
     });
-    worker = started;
-    started.on('message', onMessage);
-    started.once('error', (error) => {
-      if (worker === started) worker = null;
+    thread = started;
+    const { worker } = started;
+    worker.on('message', onMessage);
+    worker.once('error', (error) => {
+      if (thread === started) thread = null;
       onFailure(new Error(whyBroke(error), { cause: error }));
     });
-    started.once('exit', (exitCode) => {
-      if (worker !== started) return;
-      worker = null;
+    worker.once('exit', (exitCode) => {
+      if (thread !== started) return;
+      thread = null;
       onFailure(new Error(`it ended with exit code ${exitCode}`));
     });
-    for (const message of queued) started.postMessage(message);
+    for (const message of queued) worker.postMessage(message);
     queued = [];
   };
 
@@ -63,9 +62,9 @@ export const createBackgroundThread = <ToThread, FromThread>(options: {
     post: (message) => {
       if (idleTimer !== null) clearTimeout(idleTimer);
       idleTimer = null;
-      if (worker !== null && queued.length === 0) {
-        worker.ref();
-        worker.postMessage(message);
+      if (thread !== null && queued.length === 0) {
+        thread.worker.ref();
+        thread.worker.postMessage(message);
         return;
       }
       queued.push(message);
@@ -75,7 +74,7 @@ export const createBackgroundThread = <ToThread, FromThread>(options: {
       if (idleTimer !== null) clearTimeout(idleTimer);
       idleTimer = setTimeout(end, idleMs);
       idleTimer.unref();
-      worker?.unref();
+      thread?.worker.unref();
     },
     close: async () => {
       isClosed = true;

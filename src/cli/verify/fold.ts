@@ -3,7 +3,6 @@
  * daemon. Equal means byte for byte: the hashes are of the whole state as it is written. Where each snapshot leads to the next,
  * folding from one to the other says the same, since the first of them is folded to from record 1.
  */
-import { Worker } from 'node:worker_threads';
 import type { NodeState } from '../../domain/model/state.ts';
 import { readState, writeState } from '../../domain/turn/snapshot.ts';
 import { nodeFold, nodeFoldModule } from '../../engine/node-fold.ts';
@@ -12,6 +11,7 @@ import type { StateAt } from '../../journal/fold-part.ts';
 import { openReader } from '../../journal/open.ts';
 import { hashOfState } from '../../journal/snapshots.ts';
 import type { FoldAsked, FoldedStates } from '../../journal/verify.ts';
+import { startNativeThread } from '../../platform/native-thread.ts';
 
 export interface Compared<H extends StateAt = StateAt> {
   readonly held: H;
@@ -121,14 +121,14 @@ export const compareFoldElsewhere = async <H extends StateAt>(
   signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<FoldOutcome<StateAt>>();
   const task: FoldTask = { path, held };
-  const worker = new Worker(new URL('./fold-worker.ts', import.meta.url), { workerData: task });
+  const { worker, end } = startNativeThread(new URL('./fold-worker.ts', import.meta.url), task);
   worker.on('message', (message: FromFoldWorker) => {
     if (message.kind === 'progress') onProgress(message.seq);
     else resolve(message.outcome);
   });
   worker.once('error', reject);
   worker.once('exit', (code) => reject(new Error(`The folding thread ended with code ${code}.`)));
-  signal.addEventListener('abort', () => void worker.terminate());
+  signal.addEventListener('abort', () => void end());
   // What came back are copies of what was handed over.
   return (await promise) as FoldOutcome<H>;
 };

@@ -2,10 +2,10 @@
  * The daemon's side of one thread of sessions: starts it, makes the call of each session that a client begins there, and tells the
  * thread what became of it. When it is started and ended is listener.ts's business.
  */
-import { Worker } from 'node:worker_threads';
 import type { Tokens } from '../../adapters/streaming/tokens.ts';
 import { FailureError } from '../../domain/model/errors.ts';
 import { whyBroke } from '../../platform/broken-thread.ts';
+import { startNativeThread } from '../../platform/native-thread.ts';
 import { orAfter, unlessAborted } from '../../platform/rpc/timeout.ts';
 import type { SessionCalls } from './calls.ts';
 import { carried, type FromThread, type SessionSubject, type ToThread } from './messages.ts';
@@ -115,9 +115,8 @@ export const startThread = (
   let asked: PromiseWithResolvers<void> | null = null;
   let refusal: FailureError | null = null;
 
-  const worker = new Worker(new URL('./thread.ts', import.meta.url), {
+  const { worker, end } = startNativeThread(new URL('./thread.ts', import.meta.url), server, {
     name: 'scribe sessions',
-    workerData: server,
     resourceLimits,
     // It is handed descriptors that it did not open.
     trackUnmanagedFds: false,
@@ -136,8 +135,7 @@ export const startThread = (
         refusal = cannotListen(server, message.message);
         onEnd();
         // Whoever hears of it finds no thread any more.
-        worker.ref();
-        return void worker.terminate();
+        return void end();
       case 'redeem':
         return say({ kind: 'redeemed', number: message.number, request: redeem(message.named) });
       case 'begun':

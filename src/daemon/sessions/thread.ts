@@ -19,6 +19,7 @@ import type {
 } from '../../adapters/streaming/types.ts';
 import { messageOf } from '../../domain/model/errors.ts';
 import { goBehind } from '../../platform/linux/own-process.ts';
+import { type ThreadIsUp, tellUp } from '../../platform/native-thread.ts';
 import { createPendingReplies } from '../../platform/rpc/pending.ts';
 import { unlessAborted } from '../../platform/rpc/timeout.ts';
 import { carried, type FromThread, revived, type SessionSubject, type ToThread } from './messages.ts';
@@ -197,9 +198,11 @@ const serve = async (port: NonNullable<typeof parentPort>, options: ThreadOption
 
 if (parentPort !== null) {
   const port = parentPort;
+  const { isUp, ...options } = workerData as ThreadOptions & ThreadIsUp;
+  tellUp({ isUp });
   goBehind();
   const say = (message: FromThread): void => port.postMessage(message);
-  serve(port, workerData as ThreadOptions).catch((error: unknown) => {
+  serve(port, options).catch((error: unknown) => {
     say({ kind: 'notListening', message: messageOf(error) });
     port.close();
   });

@@ -15,6 +15,7 @@ import { createHttpClient } from '../registry/http.ts';
 import { goBehind } from '../../../platform/linux/own-process.ts';
 import { createPassingBytes } from '../../../platform/linux/passing-bytes.ts';
 import { createSemaphore, type Semaphore } from '../../../platform/linux/semaphore.ts';
+import { type ThreadIsUp, tellUp } from '../../../platform/native-thread.ts';
 import { createSharedWork } from '../shared-work.ts';
 import { findDamagedBlobs } from './check-blobs.ts';
 import type { FromPullThread, JobMessage, PullThreadOptions, ToPullThread } from './messages.ts';
@@ -22,7 +23,8 @@ import { pullImage, type PullObserver, type PullShop } from './pull.ts';
 
 const PROGRESS_INTERVAL_MS = 100;
 
-const options = workerData as PullThreadOptions;
+const options = workerData as PullThreadOptions & ThreadIsUp;
+tellUp(options);
 const layout = imageLayout(options.root);
 const blobs = createBlobStore(layout, options.limits.reservedBytes);
 const jobs = new Map<number, AbortController>();

@@ -3,10 +3,11 @@
  * and goes on past what vanishes meanwhile. One tree after the other.
  */
 import { closeSync, type Dir, lstatSync, opendirSync, openSync, rmdirSync, rmSync, unlinkSync } from 'node:fs';
-import { parentPort } from 'node:worker_threads';
+import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../../../domain/model/errors.ts';
 import { syncFileSystemNow } from '../../../platform/linux/jail.ts';
 import { goBehind } from '../../../platform/linux/own-process.ts';
+import { type ThreadIsUp, tellUp } from '../../../platform/native-thread.ts';
 import { waitingLayerCalls } from './layer-calls.ts';
 import { copyLooks } from './undescribed-directories.ts';
 import { markOpaque } from './opaque.ts';
@@ -81,6 +82,7 @@ const answer = async (request: ToTreeThread): Promise<FromTreeThread> => {
   }
 };
 
+tellUp(workerData as ThreadIsUp);
 goBehind();
 parentPort?.on('message', (request: ToTreeThread) => {
   void answer(request).then((said) => parentPort?.postMessage(said));
