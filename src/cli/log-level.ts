@@ -1,4 +1,5 @@
 /** `scribe log-level`: changes what the running daemon logs, until it ends or a reload changes it. */
+import { LOG_LEVELS, type LogLevel } from '../domain/values/log-levels.ts';
 import { DaemonDefinition } from '../wire/scribe/v1/daemon.ts';
 import { connectDaemon } from './client.ts';
 import { command, misuse } from './command.ts';
@@ -6,6 +7,8 @@ import { write } from './io.ts';
 import { configOption, socketOf, socketOption } from './places.ts';
 
 const TIMEOUT_MS = 20_000;
+
+const isLevel = (text: string): text is LogLevel => LOG_LEVELS.some((level) => level === text);
 
 export const logLevel = command({
   name: 'log-level',
@@ -17,8 +20,8 @@ export const logLevel = command({
   options: { config: configOption, socket: socketOption },
   operands: { name: 'LEVEL', count: 1 },
   examples: [['scribe log-level debug', 'Has the daemon say more from now on.']],
-  run: async (values, [level], io) => {
-    if (level === undefined) throw misuse('A level is missing.');
+  run: async (values, [level = ''], io) => {
+    if (!isLevel(level)) throw misuse(`There is no level ${level}; there are ${LOG_LEVELS.join(', ')}.`);
     const daemon = await connectDaemon(await socketOf(values));
     try {
       const { setLogLevel } = DaemonDefinition.methods;

@@ -25,6 +25,7 @@ import {
   tomlData,
   unset,
 } from './key-forms.ts';
+import { LOG_LEVELS } from '../domain/values/log-levels.ts';
 import { auditTable } from './audit-keys.ts';
 import { nriTable } from './nri-keys.ts';
 import { parseHostAndPort } from './units.ts';
@@ -149,7 +150,7 @@ export const configSchema = z.strictObject({
     ),
     state: key(absolutePath, '/run/scribe', 'Directory of all that a reboot ends: sockets, bundles, mounts.'),
     log_level: key(
-      choice('trace', 'debug', 'info', 'warn', 'error', 'fatal'),
+      choice(...LOG_LEVELS),
       'info',
       "Least severity that the daemon's own log shows: trace, debug, info, warn, error or fatal.",
     ),

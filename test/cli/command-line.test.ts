@@ -135,6 +135,7 @@ describe('mistakes', () => {
     [['replay', '--step', '--inspect', '/nowhere'], /--step and --inspect: give one of them/],
     [['replay', '--step', '--json', '/nowhere'], /--step and --json: give one of them; --break-on WHAT --json/],
     [['replay', '--inspect', '--json', '/nowhere'], /--inspect and --json: give one of them/],
+    [['log-level', 'loud'], /There is no level loud; there are trace, debug, info, warn, error, fatal\.$/m],
     [['image', 'pull', '--username', 'me', 'app'], /--username and --password-stdin go together/],
     [['image', 'pull', '--password-stdin', 'app'], /--username and --password-stdin go together/],
   ];

@@ -8,6 +8,7 @@ import { type Failure, FailureError } from '../../../domain/model/errors.ts';
 import { shown } from '../../../domain/oci/refuse.ts';
 import type { JournalRead } from '../../../domain/model/reads.ts';
 import type { Result } from '../../../domain/model/result.ts';
+import { LOG_LEVELS, type LogLevel } from '../../../domain/values/log-levels.ts';
 import type { CallOptions } from '../../../engine/ports.ts';
 import type {
   ClearStraysRequest,
@@ -19,9 +20,6 @@ import type {
 import type { Handlers } from '../context.ts';
 import { checked, optionsOf, reading, submit, thrown } from '../calls.ts';
 import type { CriParts } from '../parts.ts';
-
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** What an undo still owes. */
 export interface OwedStream {
