@@ -161,7 +161,7 @@ describe('mistakes', () => {
   test('a value may begin with a dash when it is joined by an equals sign, and -- ends the options', async (t) => {
     const dir = await tempDir(t);
     const named = await scribe(['image', 'load', '--socket', join(dir, 'none'), '--', '--odd']);
-    assert.match(named.stderr, /The archive --odd can't be opened/);
+    assert.match(named.stderr, /There is no archive at --odd/);
     const joined = await scribe(['history', '--root', dir, '--pod=-x']);
     assert.match(joined.stderr, /There is no journal at /);
   });

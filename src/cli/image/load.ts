@@ -22,7 +22,9 @@ const openArchive = async (path: string): Promise<Source> => {
   try {
     file = await open(path);
   } catch (error) {
-    throw failure(`The archive ${path} can't be opened: ${(error as Error).message}`, error);
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') throw failure(`There is no archive at ${path}.`, error);
+    throw failure(`The archive ${path} can't be opened: ${message}.`, error);
   }
   const stat = await file.stat();
   if (stat.isDirectory()) {
