@@ -10,6 +10,7 @@ import { FailureError } from '../domain/model/errors.ts';
 import { takesRuncOptions } from '../domain/model/runtime-handler.ts';
 import { readBaseSpecs } from './base-specs.ts';
 import { globExpression } from '../domain/values/glob.ts';
+import { isObject, type JsonObject } from '../domain/values/json.ts';
 import { matchesWildcard } from '../domain/values/wildcard.ts';
 import { type Config, configOf } from './config.ts';
 import { problemsOf } from './problems.ts';
@@ -40,15 +41,12 @@ export interface ConfigOverrides {
   readonly logLevel?: string;
 }
 
-type Table = Readonly<Record<string, unknown>>;
+type Table = JsonObject;
 
 interface Layer {
   readonly source: string;
   readonly table: Table;
 }
-
-const isTable = (value: unknown): value is Table =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Tables are merged key by key; anything else of `over` takes the place of what was there. */
 const merge = (under: Table, over: Table): Table =>
@@ -56,7 +54,7 @@ const merge = (under: Table, over: Table): Table =>
     ...Object.entries(under),
     ...Object.entries(over).map(([key, value]) => {
       const before = under[key];
-      return [key, isTable(before) && isTable(value) ? merge(before, value) : value] as const;
+      return [key, isObject(before) && isObject(value) ? merge(before, value) : value] as const;
     }),
   ]);
 
@@ -64,14 +62,14 @@ const merge = (under: Table, over: Table): Table =>
 const withoutDates = (value: unknown): unknown => {
   if (value instanceof Date) return null;
   if (Array.isArray(value)) return value.map(withoutDates);
-  if (!isTable(value)) return value;
+  if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, withoutDates(part)]));
 };
 
 const readLayer = async (path: string, problems: string[]): Promise<Layer> => {
   try {
     const table = withoutDates(parse(await readFile(path, 'utf8')));
-    return { source: path, table: isTable(table) ? table : {} };
+    return { source: path, table: isObject(table) ? table : {} };
   } catch (error) {
     if (error instanceof TomlError) {
       const [message] = error.message.split('\n');

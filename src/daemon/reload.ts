@@ -9,6 +9,7 @@ import { sealContradictions } from '../config/load.ts';
 import type { AuditPolicy, ConfigChange, ConfigReload } from '../domain/model/audit-policy.ts';
 import { type Failure, FailureError, messageOf } from '../domain/model/errors.ts';
 import { refused, type Refused, type Result, succeeded } from '../domain/model/result.ts';
+import { isObject, type JsonObject } from '../domain/values/json.ts';
 import type { CallOptions, SubmitCall } from '../engine/ports.ts';
 
 export interface ReloadOptions {
@@ -35,17 +36,13 @@ export type Reload = (
 /** A configuration of this size is nobody's: then the record says only which keys differ. */
 const POLICY_CHARS_MAX = 64 * 1024;
 
-type Table = Readonly<Record<string, unknown>>;
 type Values = Pick<ConfigChange, 'was' | 'is'>;
 
-const isTable = (value: unknown): value is Table =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** Keys of two tables whose values differ, as a file has them: "serve.log_level", "runtime.handlers.crun". */
-const changedIn = (before: Table, after: Table, path = ''): readonly (readonly [string, Values])[] =>
+const changedIn = (before: JsonObject, after: JsonObject, path = ''): readonly (readonly [string, Values])[] =>
   [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) => {
     const [was, is] = [before[key], after[key]];
-    if (isTable(was) && isTable(is)) return changedIn(was, is, `${path}${key}.`);
+    if (isObject(was) && isObject(is)) return changedIn(was, is, `${path}${key}.`);
     return JSON.stringify(was) === JSON.stringify(is) ? [] : [[`${path}${key}`, { was, is }] as const];
   });
 

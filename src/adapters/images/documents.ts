@@ -8,6 +8,7 @@ import * as z from 'zod/mini';
 import { IMAGE_VOLUMES_MAX, type ImageConfig } from '../../domain/model/image-content.ts';
 import { FailureError } from '../../domain/model/errors.ts';
 import { isDigest } from '../../domain/image/reference.ts';
+import { isObject } from '../../domain/values/json.ts';
 import { idOf, isNumber, LAST_ID } from '../../domain/values/user-ids.ts';
 import type { Platform } from './types.ts';
 
@@ -77,9 +78,6 @@ const invalid = (what: string): FailureError => new FailureError('ImageInvalid',
 
 /** A media type for messages: it is hostile text. */
 const shown = (text: string): string => JSON.stringify(text.slice(0, 100));
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const isTexts = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');

@@ -7,7 +7,8 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { HeldLines } from './container-output.ts';
-import { isRecord, parseKeptOutput } from './protocol.ts';
+import { isObject } from '../../domain/values/json.ts';
+import { parseKeptOutput } from './protocol.ts';
 import { HELD_BYTES_MAX } from './records.ts';
 import type { KeptOutput } from './types.ts';
 
@@ -50,7 +51,7 @@ const decodeHeldLine = (value: unknown): Buffer =>
 
 const decodeContainer = (value: unknown, report: (message: string) => void): readonly KeptContainer[] => {
   try {
-    const held = isRecord(value) && isRecord(value.held) ? value.held : {};
+    const held = isObject(value) && isObject(value.held) ? value.held : {};
     return [
       {
         request: parseKeptOutput(value),
@@ -75,7 +76,7 @@ export const parseKeeperState = (text: string, bootId: string, report: (message:
     report(`The state file is damaged and is not used: ${messageOf(error)}`);
     return NO_STATE;
   }
-  if (!isRecord(value) || value.bootId !== bootId || !Array.isArray(value.containers)) return NO_STATE;
+  if (!isObject(value) || value.bootId !== bootId || !Array.isArray(value.containers)) return NO_STATE;
   const { pid, startTicks } = value;
   return {
     owner: typeof pid === 'number' && typeof startTicks === 'string' ? { pid, startTicks } : null,

@@ -5,6 +5,7 @@
  */
 import { isAbsolute, join, normalize } from 'node:path';
 import { codeOfReason, FailureError, type Failure, type FailureReason } from '../../domain/model/errors.ts';
+import { isObject } from '../../domain/values/json.ts';
 import type { AttachWish } from './attached-clients.ts';
 import { LINE_BYTES_LIMIT } from './records.ts';
 import type { KeptOutput, LogTrouble } from './types.ts';
@@ -64,9 +65,6 @@ export type NumberedReply =
   | { readonly number: number; readonly result: unknown }
   | { readonly number: number; readonly failure: Failure };
 
-export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 const invalid = (what: string): FailureError =>
   new FailureError('InvalidField', `The log keeper was sent a request that it can't take: ${what}.`);
 
@@ -103,7 +101,7 @@ const parseLineBytesMax = (value: unknown): number => {
 
 /** Checks what open is given: ids are names, paths absolute and free of "..". */
 export const parseKeptOutput = (value: unknown): KeptOutput => {
-  if (!isRecord(value)) throw invalid('open has no fields');
+  if (!isObject(value)) throw invalid('open has no fields');
   const { containerId, stdoutFifo, stderrFifo, logPath, logDirectory, lineBytesMax } = value;
   return {
     containerId: parseId(containerId),
@@ -149,13 +147,13 @@ const parseOperation = (value: Readonly<Record<string, unknown>>): KeeperRequest
 
 /** The number of a request, by which even one that can't be taken is answered. */
 export const numberOfRequest = (value: unknown): number => {
-  if (!isRecord(value)) throw invalid('it is not an object');
+  if (!isObject(value)) throw invalid('it is not an object');
   return parseCount('number', value.number);
 };
 
 /** Throws FailureError InvalidField on anything but a well-formed request. */
 export const parseRequest = (value: unknown): KeeperRequest => {
-  if (!isRecord(value)) throw invalid('it is not an object');
+  if (!isObject(value)) throw invalid('it is not an object');
   return parseOperation(value);
 };
 
@@ -166,14 +164,14 @@ const isReason = (value: unknown): value is FailureReason =>
 export const parseReply = (line: string): NumberedReply => {
   const value: unknown = JSON.parse(line);
   const number = numberOfRequest(value);
-  if (!isRecord(value) || !isRecord(value.failure)) return { number, result: isRecord(value) ? value.result : null };
+  if (!isObject(value) || !isObject(value.failure)) return { number, result: isObject(value) ? value.result : null };
   const { reason, message } = value.failure;
   return { number, failure: { reason: isReason(reason) ? reason : 'Bug', message: String(message) } };
 };
 
 /** Throws on a reply to hello that no keeper gives. */
 export const parseGreeting = (value: unknown): Greeting => {
-  if (!isRecord(value) || !Array.isArray(value.containers) || typeof value.startTicks !== 'string')
+  if (!isObject(value) || !Array.isArray(value.containers) || typeof value.startTicks !== 'string')
     throw new FailureError('Bug', 'The log keeper answered hello with something else than a greeting.');
   return {
     protocol: parseCount('protocol', value.protocol),
@@ -193,7 +191,7 @@ export const parseIds = (value: unknown): readonly string[] => {
 };
 
 const parseTrouble = (value: unknown): LogTrouble => {
-  if (!isRecord(value) || typeof value.why !== 'string')
+  if (!isObject(value) || typeof value.why !== 'string')
     throw new FailureError('Bug', 'The log keeper answered troubles with something else than those.');
   return {
     containerId: parseId(value.containerId),

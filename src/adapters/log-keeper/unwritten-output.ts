@@ -9,7 +9,7 @@
 import { constants, openSync, readFileSync, writeSync, writevSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../domain/model/errors.ts';
-import { isRecord } from './protocol.ts';
+import { isObject } from '../../domain/values/json.ts';
 import type { StreamName } from './records.ts';
 
 const FILE_MODE = 0o600;
@@ -79,7 +79,7 @@ export const readUnwrittenOutput = (dir: string): Piece | null => {
     const headBytes = bytes.indexOf('\n');
     if (headBytes <= 0) return null;
     const head: unknown = JSON.parse(bytes.subarray(0, headBytes).toString());
-    if (!isRecord(head) || !isRecord(head.place) || typeof head.containerId !== 'string') return null;
+    if (!isObject(head) || !isObject(head.place) || typeof head.containerId !== 'string') return null;
     const { containerId, stream, place, heldBytes, dataBytes } = head;
     if (stream !== 'stdout' && stream !== 'stderr') return null;
     const [inode, sizeBytes, heldEnd] = [count(place.inode), count(place.sizeBytes), headBytes + 1 + count(heldBytes)];

@@ -7,6 +7,7 @@ import * as z from 'zod';
 import type { EffectOf } from '../../domain/model/effects.ts';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { OciResources } from '../../domain/model/oci.ts';
+import type { JsonObject } from '../../domain/values/json.ts';
 import { writtenRlimits } from '../../domain/oci/rlimits.ts';
 import { parseAs } from '../../platform/foreign-json.ts';
 import { type FileCalls, pooledCalls } from '../../platform/linux/file-calls.ts';
@@ -14,9 +15,6 @@ import { writeFileWhole } from '../../platform/linux/files.ts';
 
 const configBytesMax = 16 * 1024 * 1024;
 const CGROUPS_PATH_MAX = 4096;
-
-/** A JSON object whose fields are not known here: passed on as it is. */
-export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** What others wrote into a part of the spec is kept as it is. */
 const partSchema = z.looseObject({}).optional().catch(undefined);

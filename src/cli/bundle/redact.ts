@@ -4,6 +4,7 @@
  */
 import type { Config } from '../../config/config.ts';
 import type { Afterwards, CrashReport, WrittenRecord } from '../../daemon/crash-report.ts';
+import { isObject } from '../../domain/values/json.ts';
 import { namesPid } from '../../platform/linux/kernel-log.ts';
 import { bodyAt, type Level } from '../export/level.ts';
 
@@ -13,16 +14,13 @@ export const LEFT_OUT = '(left out)';
 const FRAME = /^\s+at /;
 const URL_WITH_MORE = /^([a-z][a-z0-9+.-]*:\/\/)(?:[^@/]*@)?([^?#]*)[?#]?.*$/i;
 
-const isTable = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** User, password and query of a URL are left out. */
 export const plainUrl = (text: string): string => text.replace(URL_WITH_MORE, '$1$2');
 
 const withoutSecrets = (value: unknown): unknown => {
   if (typeof value === 'string') return plainUrl(value);
   if (Array.isArray(value)) return value.map(withoutSecrets);
-  if (!isTable(value)) return value;
+  if (!isObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [key, key === 'options' ? keysOf(inner) : withoutSecrets(inner)]),
   );
@@ -30,7 +28,7 @@ const withoutSecrets = (value: unknown): unknown => {
 
 /** Options of shims are whatever their shim takes. */
 const keysOf = (options: unknown): unknown =>
-  isTable(options) ? Object.fromEntries(Object.keys(options).map((key) => [key, LEFT_OUT])) : options;
+  isObject(options) ? Object.fromEntries(Object.keys(options).map((key) => [key, LEFT_OUT])) : options;
 
 /** By the keys of the file, with the defaults of those that are not written. */
 export const configOf = ({ files, written }: Config): object => ({ files, config: withoutSecrets(written) });

@@ -1,4 +1,5 @@
 /** Posts records to a receiver of OTLP over HTTP, and judges its answer (OTLP 1.x, "OTLP/HTTP Response"). Tries once. */
+import { isObject, type JsonObject } from '../../domain/values/json.ts';
 import { CliError, failure } from '../command.ts';
 import { retryAfterMsIn } from '../../platform/rpc/retry.ts';
 import { printable } from '../format.ts';
@@ -20,11 +21,6 @@ export type Posted =
   | { readonly kind: 'taken'; readonly refused: Refusal | null }
   /** Another try may do better, after so long if the receiver has said; 0: it has not. */
   | { readonly kind: 'not taken'; readonly problem: string; readonly afterMs: number };
-
-type JsonObject = Readonly<Record<string, unknown>>;
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const objectIn = (text: string): JsonObject | null => {
   try {

@@ -2,7 +2,7 @@
 import { containerStream, imageStream, NODE_STREAM, sandboxStream, subjectOf } from '../../domain/model/records.ts';
 import { containerExitOf, containerStateOf } from '../../domain/model/container-state.ts';
 import type { Container, Image, NodeState, PodSandbox } from '../../domain/model/state.ts';
-import { sameJson } from '../../domain/values/json.ts';
+import { isObject, sameJson } from '../../domain/values/json.ts';
 import { memberPath } from '../../domain/values/json-paths.ts';
 import { choosesAll, isMeant, type ThingFilter } from '../things.ts';
 import { podStateOf, thingIn } from './things.ts';
@@ -22,9 +22,6 @@ export interface Change {
   readonly state: string;
   readonly fields: readonly FieldChange[];
 }
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Fields of two values that differ; lists are compared as a whole. */
 const fieldChanges = (before: unknown, after: unknown, field = ''): FieldChange[] => {

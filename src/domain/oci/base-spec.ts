@@ -4,7 +4,8 @@
  * the file, since tools that print specs write it, and counts for nothing.
  */
 import type { BaseSpec } from '../model/base-spec.ts';
-import { type JsonObject, type Read, shapes } from '../values/shape.ts';
+import type { JsonObject } from '../values/json.ts';
+import { type Read, shapes } from '../values/shape.ts';
 import { checkCapabilityNames } from './capabilities.ts';
 import { DEV } from './devices.ts';
 import { cleanPath, pathDepth } from './paths.ts';

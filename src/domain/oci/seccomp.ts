@@ -4,6 +4,7 @@
  */
 import { ProfileType, type SecurityProfile } from '../model/cri.ts';
 import type { NodeFacts } from '../model/node-facts.ts';
+import { isObject, type JsonObject } from '../values/json.ts';
 import { isAbsolute } from './paths.ts';
 import { refuse, refuseField, shown } from './refuse.ts';
 import { defaultSeccomp } from './seccomp-default.ts';
@@ -71,11 +72,6 @@ export function ociSeccomp(
   return path === null ? defaultSeccomp(node, capabilities) : parseProfile(file, path);
 }
 
-type Json = Readonly<Record<string, unknown>>;
-
-const isRecord = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /**
  * The parsed content of a Localhost profile in the OCI runtime specification's words; a field that it does not know is
  * left out.
@@ -92,7 +88,8 @@ export function parseProfile(file: unknown, path: string): OciSeccomp {
     Number.isSafeInteger(value) && (value as number) >= 0
       ? (value as number)
       : bad(`${name} must be a whole number from 0 to 2^53-1`);
-  const record = (value: unknown, name: string): Json => (isRecord(value) ? value : bad(`${name} must be an object`));
+  const record = (value: unknown, name: string): JsonObject =>
+    isObject(value) ? value : bad(`${name} must be an object`);
 
   const action = (value: unknown, name: string): string => text(value, name, /^SCMP_ACT_[A-Z_]+$/);
   const argument = (value: unknown, name: string): OciSeccompArg => {

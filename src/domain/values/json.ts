@@ -1,4 +1,10 @@
-/** Comparing plain data: two configurations are the same when they say the same, in whatever order (C5). */
+/** Plain data, as JSON has it. Comparing it: two configurations are the same when they say the same, in whatever order (C5). */
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** A list is none. */
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 export function sameJson(a: unknown, b: unknown): boolean {
   if (a === b) return true;

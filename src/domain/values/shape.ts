@@ -3,7 +3,7 @@
  * the value in its type or says through `bad` which field is wrong and what it must be. Must not know any file itself.
  */
 
-export type JsonObject = Readonly<Record<string, unknown>>;
+import { isObject, type JsonObject } from './json.ts';
 
 /** Reads one value; `name` says which field it is, for messages: "devices[2].name". */
 export type Read<T> = (value: unknown, name: string) => T;
@@ -20,9 +20,6 @@ export interface Shapes {
 
 /** Other keys are not shown: a mistake in a file may make a key of a secret. */
 const PLAIN_KEY = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** `bad` must throw. */
 export const shapes = (bad: (problem: string) => never): Shapes => ({

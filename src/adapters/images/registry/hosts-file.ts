@@ -6,10 +6,11 @@ import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { parse, type TomlTable } from 'smol-toml';
 import * as z from 'zod';
 import { messageOf } from '../../../domain/model/errors.ts';
+import { isObject, type JsonObject } from '../../../domain/values/json.ts';
 
 export type HostCapability = 'pull' | 'resolve' | 'push';
 
-type Table = Readonly<Record<string, unknown>>;
+type Table = JsonObject;
 
 const everything: ReadonlySet<HostCapability> = new Set(['pull', 'resolve', 'push']);
 
@@ -30,8 +31,7 @@ export const parseDuration = (text: string): number | null => {
   return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (unitMs[unit ?? ''] ?? 0), 0);
 };
 
-const isTable = (value: unknown): value is Table =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+const isTable = (value: unknown): value is Table => isObject(value) && !(value instanceof Date);
 
 const asList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? (value as unknown[]) : [value]);
 

@@ -3,13 +3,13 @@
  * its end, waiting for the rest of its output, and tidying up. Knows nothing of who asked.
  */
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
+import type { JsonObject } from '../../../domain/values/json.ts';
 import { SIGKILL } from '../../../domain/values/signals.ts';
 import { monotonicMs } from '../../../platform/linux/monotonic.ts';
 import { killTree } from '../../../platform/linux/process-tree.ts';
 import { readProcessStat } from '../../../platform/linux/processes.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { isNotFound } from '../../../platform/ttrpc/status.ts';
-import type { JsonObject } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
 import type { ExecStream } from '../paths.ts';
 import { orAfter, timerMs } from '../../../platform/rpc/timeout.ts';

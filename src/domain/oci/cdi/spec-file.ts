@@ -4,7 +4,8 @@
  */
 import { FailureError } from '../../model/errors.ts';
 import { shown } from '../refuse.ts';
-import { type JsonObject, type Read, shapes } from '../../values/shape.ts';
+import type { JsonObject } from '../../values/json.ts';
+import { type Read, shapes } from '../../values/shape.ts';
 import { DEVICE_PART, KIND_PART } from './names.ts';
 import {
   type CdiDevice,
