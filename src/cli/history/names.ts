@@ -149,7 +149,8 @@ export const containerNameJson = (container: ContainerName | null): Partial<Cont
   return told;
 };
 
-const again = (attempt: number): string => (attempt === 0 ? '' : `#${attempt}`);
+/** Behind a name, where Kubernetes has made it before. */
+export const again = (attempt: number): string => (attempt === 0 ? '' : `#${attempt}`);
 
 export const podLabel = ({ namespace, name, attempt }: PodName): string => `${namespace}/${name}${again(attempt)}`;
 

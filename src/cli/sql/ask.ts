@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { timerMs } from '../../platform/rpc/timeout.ts';
 import { failure } from '../command.ts';
 import { duration } from '../format.ts';
 
@@ -17,9 +18,6 @@ export interface Question {
   readonly signal: AbortSignal;
 }
 
-/** 24 days: of longer ones setTimeout makes a millisecond. */
-const TIMER_MS_MAX = 2 ** 31 - 1;
-
 /** The names of the columns, then the rows. Throws what SQLite says of the question, or that it took too long. */
 export async function* ask({ journalPath, sql, timeLimitMs, signal }: Question): AsyncGenerator<readonly AnswerCell[]> {
   const program = fileURLToPath(new URL('./child.ts', import.meta.url));
@@ -28,13 +26,10 @@ export async function* ask({ journalPath, sql, timeLimitMs, signal }: Question):
   signal.addEventListener('abort', () => child.kill('SIGKILL'));
   const said = text(child.stderr);
   const time = { isOver: false };
-  const timer = setTimeout(
-    () => {
-      time.isOver = true;
-      child.kill('SIGKILL');
-    },
-    Math.min(timeLimitMs, TIMER_MS_MAX),
-  );
+  const timer = setTimeout(() => {
+    time.isOver = true;
+    child.kill('SIGKILL');
+  }, timerMs(timeLimitMs));
   // A child that could not start has closed its input; why is in what it said.
   child.stdin.on('error', () => undefined);
   child.stdin.end(sql);

@@ -7,7 +7,7 @@ import { subjectOf } from '../../domain/model/records.ts';
 import type { OutlineRow } from '../../journal/outline.ts';
 import type { Lane } from '../../ui/frames.ts';
 import { printable, shortId } from '../format.ts';
-import { containerNameOf, podLabel, podNameOf } from '../history/names.ts';
+import { again, containerNameOf, podLabel, podNameOf } from '../history/names.ts';
 
 export const NODE_LANE = 0;
 const IMAGES_LANE = 1;
@@ -30,8 +30,6 @@ interface Metadata {
   readonly namespace?: string;
   readonly attempt?: number;
 }
-
-const again = (attempt: number): string => (attempt === 0 ? '' : `#${attempt}`);
 
 export const createLanes = (): Lanes => {
   const byStream = new Map<string, number>();
