@@ -55,7 +55,11 @@ export const signalInit = async (
   const init = tasks.get(containerId)?.signalledHere() ?? null;
   const shimPid = shims.get(podSandboxId)?.shim.pid;
   if (init === null || shimPid === undefined) return false;
-  const held = await holdProcess(init);
+  const held = await holdProcess(init).catch((error: unknown) => {
+    // For want of descriptors, say, which the shim has of its own.
+    log.warn({ containerId, error: messageOf(error) }, 'the process of a task cannot be held; its shim signals it');
+    return null;
+  });
   if (held === null) return false;
   const status = await readProcessStatus(init.pid).catch(() => '');
   if (!isInitOf(status, shimPid) || !held.kill(signal)) {
