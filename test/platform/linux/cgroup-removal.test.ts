@@ -1,7 +1,7 @@
 /** Removing cgroups that an OCI runtime has left, in the real hierarchies of this machine. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdir, rmdir, writeFile } from 'node:fs/promises';
+import { mkdir, rmdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { removeCgroup } from '../../../src/platform/linux/cgroup-removal.ts';
@@ -9,6 +9,7 @@ import { readMountInfo } from '../../../src/platform/linux/mounts.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { cgroupsBelow } from '../../support/leftovers.ts';
 import { startProcess } from '../../support/process.ts';
+import { tempDir } from '../../support/temp-dir.ts';
 
 const hierarchies = async (): Promise<string[]> =>
   (await readMountInfo())
@@ -36,7 +37,10 @@ test('a cgroup goes from every hierarchy with what is below and in it; its neigh
   await removeCgroup(`${parent}/left`, 10_000);
 });
 
-test('a path that leads out of the hierarchies removes nothing', async () => {
-  await removeCgroup('/../../tmp', 1_000);
+test('a path that leads out of the hierarchies removes nothing', async (t) => {
+  // Empty, so that it would go.
+  const outside = await tempDir(t);
+  for (const up of ['/..', '..', 'a/../..']) await removeCgroup(`${up}${'/..'.repeat(8)}${outside}`, 1_000);
   await removeCgroup('/', 1_000);
+  assert.ok((await stat(outside)).isDirectory());
 });
