@@ -100,6 +100,28 @@ describe('why', () => {
     );
   });
 
+  test('a pod that is ready and of which a container cannot be created: which one, why, and how often', async () => {
+    const node = await startNode();
+    const { podSandboxId } = await runContainer(node);
+    const create = async (image: string): Promise<unknown> => {
+      await node.advance(1_000);
+      const config = { metadata: { name: 'sidecar' }, image: { image } };
+      return node.ask({ method: 'CreateContainer', podSandboxId, config });
+    };
+    const firstLineNow = async (): Promise<readonly [string, string]> => {
+      const { dir } = await rootWith(owner, recordsOf(node));
+      const { stdout } = await scribe(['why', podSandboxId, '--root', dir]);
+      return [stdout.split('\n')[0] ?? '', stdout];
+    };
+    await create('registry.test/missing:1');
+    await create('registry.test/missing:1');
+    const [line, whole] = await firstLineNow();
+    assert.match(line, /is ready since .*; its container sidecar cannot be created: .*missing:1.* is not on this node/);
+    assert.match(whole, /\n {2}refused +sidecar, 2 times, last .* ago \(record \d+\): .*missing:1/);
+    await create('registry.test/app:1');
+    assert.match((await firstLineNow())[0], /is ready since [^;]*\.$/);
+  });
+
   test('of a command that its shim said nothing of, what is known, and not that it ran and was killed', async () => {
     const message = 'Could not run a command in container c: the shim did not answer Exec within 4000 ms.';
     const node = await startNode({

@@ -67,7 +67,14 @@ const ofContainer = (about: About, id: string): Omit<Answer, 'about'> => {
 
 const ofPod = (about: About, id: string): Omit<Answer, 'about'> => {
   const story = podStory(about, id);
-  const events = inOrder([...story.events, ...daemonRecords(about, story.events)]);
+  const events = inOrder([
+    ...story.events,
+    ...daemonRecords(about, story.events),
+    ...callsWithEnds(
+      about,
+      story.refused.map(({ newest }) => newest.seq),
+    ),
+  ]);
   return {
     headline: podHeadline(about, story),
     facts: podFacts(about, story),

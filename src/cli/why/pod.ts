@@ -11,6 +11,7 @@ import { type About, silenceFacts, silenceWords } from './story.ts';
 import { failureWords } from './exit-words.ts';
 import { askedFor, causeOf, isReboot, thingWords } from './people.ts';
 import { firstOf, lastOf } from './records.ts';
+import { type RefusedContainer, refusedContainers, refusedFacts, refusedWords } from './refused.ts';
 import { slowestOf, type Step, stepName, stepsOf } from './steps.ts';
 
 export interface PodStory {
@@ -19,11 +20,16 @@ export interface PodStory {
   readonly steps: readonly Step[];
   /** null: it is gone. */
   readonly present: PodSandbox | null;
+  /** Of one that is ready. */
+  readonly refused: readonly RefusedContainer[];
 }
 
-export const podStory = ({ records, state }: About, id: string): PodStory => {
+export const podStory = (about: About, id: string): PodStory => {
+  const { records, state } = about;
   const events = records.ofStream(sandboxStream(id));
-  return { id, events, steps: stepsOf(events), present: state.sandboxes.get(id) ?? null };
+  const present = state.sandboxes.get(id) ?? null;
+  const refused = present?.phase === 'ready' ? refusedContainers(about, id) : [];
+  return { id, events, steps: stepsOf(events), present, refused };
 };
 
 const byWhom = ({ records }: About, event: Sequenced | null): string => {
@@ -84,10 +90,10 @@ export const podHeadline = (about: About, story: PodStory): string => {
   const ready = firstOf(story.events, 'sandbox.ready');
   if (ready === null) return `${subject} is being made${waiting(about, story)}`;
   const ago = about.nowNs > ready.atNs ? about.nowNs - ready.atNs : 0n;
-  return `${subject} is ready since ${duration(ago)}${silenceWords(about, story.id)}`;
+  return `${subject} is ready since ${duration(ago)}${silenceWords(about, story.id)}${refusedWords(story.refused)}`;
 };
 
-export const podFacts = (about: About, { id, present, steps }: PodStory): Fact[] => {
+export const podFacts = (about: About, { id, present, steps, refused }: PodStory): Fact[] => {
   const { state } = about;
   const containers = containersOf(state, id);
   const running = containers.filter((one) => containerStateOf(one) === 'CONTAINER_RUNNING').length;
@@ -100,6 +106,7 @@ export const podFacts = (about: About, { id, present, steps }: PodStory): Fact[]
       : [{ name: 'containers', text: `${counted(containers.length, 'container')}, ${running} running` }]),
     ...(present === null || present.ips.length === 0 ? [] : [{ name: 'addresses', text: present.ips.join(', ') }]),
     ...silenceFacts(about, id),
+    ...refusedFacts(about, refused),
     ...(slow === null ? [] : [{ name: 'slowest', text: `${stepName(slow.intent)}, ${duration(slow.tookNs ?? 0n)}` }]),
     ...(owed.length === 0
       ? []

@@ -27,6 +27,8 @@ export interface Records {
   readonly endOf: (call: number) => EventOf<'call.completed'> | null;
   /** The newest of these types on the node's own stream, before a record. */
   readonly newestOfNode: (types: readonly RecordType[], beforeSeq: number) => Sequenced | null;
+  /** Among the newest records, those that rules mark, in order. */
+  readonly newest: (rules: readonly MarkRule[]) => readonly Sequenced[];
   /** For what no index finds. Another thread begins at once. */
   readonly search: (rules: readonly MarkRule[]) => RecordSearch;
 }
@@ -42,10 +44,12 @@ export interface RecordSearch {
 const ENDS_MAX = 400;
 /** Records that are looked through at once, from the newest on. */
 const SEARCHED = 131_072;
+/** Of the newest records so many are looked through for what goes on now: some 20 ms. */
+const NEWEST = 65_536;
 /** Records of the node's stream that are looked through for the newest of a kind. */
 const NODE_MAX = 20_000;
 
-type Source = Pick<JournalReader, 'placesOfStream' | 'placesOfCall' | 'page' | 'markedWindows'>;
+type Source = Pick<JournalReader, 'placesOfStream' | 'placesOfCall' | 'page' | 'marked' | 'markedWindows'>;
 
 export const isOf = <T extends RecordType>(event: Sequenced | null | undefined, type: T): event is EventOf<T> =>
   event?.type === type;
@@ -98,6 +102,10 @@ export const createRecords = (reader: Source, toSeq: number, searchedFrom = 1): 
       }
       return null;
     },
+    newest: (rules) =>
+      reader
+        .marked(rules, Math.max(1, toSeq - NEWEST + 1), toSeq)
+        .flatMap(({ seq, type }) => (type === null ? [] : (at(seq) ?? []))),
     search: (rules) => {
       const order = { isReversed: true, windowMin: SEARCHED };
       const windows = [...windowsOf({ fromSeq: searchedFrom, toSeq }, order, SEARCHED)];
