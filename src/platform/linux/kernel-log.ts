@@ -35,3 +35,9 @@ export const linesOfEnd = (log: string, pid: number | null, sinceNs: bigint): re
     if (at !== null && at * NS_PER_MICROSECOND < sinceNs) return [];
     return OOM_KILLER.test(text) || (pid !== null && namesPid(text, pid)) ? [text] : [];
   });
+
+/** How many processes of a memory cgroup the OOM killer ended, as far as the log goes back and the kernel told of each. */
+export const oomKillsIn = (log: string, cgroup: string): number => {
+  const named = new RegExp(`\\boom-kill:.*[,:]task_memcg=${RegExp.escape(cgroup)}[,/]`);
+  return log.split('\n').filter((line) => named.test(line)).length;
+};

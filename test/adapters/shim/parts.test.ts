@@ -105,6 +105,24 @@ describe('the memory cgroup of a task', () => {
     assert.equal(await counters(2).oomKills(dir), 1);
     assert.equal(await counters(2).oomKills(join(dir, 'gone')), 0);
   });
+  it('tells the kills in one that systemd has removed by what the kernel wrote of them', async () => {
+    const scope = (id: string): string => `/kubepods.slice/kubepods-pod1.slice/cri-scribe-${id}.scope`;
+    const killed = (id: string): string =>
+      `<6>[  148.202] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=${scope(id)},mems_allowed=0,oom_memcg=${scope(id)},task_memcg=${scope(id)},task=tail,pid=683,uid=0`;
+    const log = [
+      killed('one'),
+      '<3>[  148.203] Memory cgroup out of memory: Killed process 683 (tail)',
+      killed('other'),
+      killed('one'),
+    ].join('\n');
+    const counters = createOomCounters({ version: 2, controllers: {} }, async () => log);
+    assert.equal(await counters.oomKills(scope('one')), 2);
+    assert.equal(await counters.oomKills(scope('on')), 0);
+    const forbidden = async (): Promise<string> => {
+      throw new Error('EPERM');
+    };
+    assert.equal(await createOomCounters({ version: 2, controllers: {} }, forbidden).oomKills(scope('one')), 0);
+  });
 });
 
 describe('ids', () => {

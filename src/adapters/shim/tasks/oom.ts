@@ -1,11 +1,13 @@
 /**
  * How many processes of a task the kernel has killed for lack of memory, from the memory controller's files: to be read
- * when the exit is seen, as the cgroup goes with the task's deletion. Reads only.
+ * when the exit is seen, as the cgroup goes with the task's deletion. systemd removes it as soon as it is empty, often before
+ * anybody has looked; then the kernel's log tells of the kills. Reads only.
  */
 import { readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { CgroupFacts } from '../../../domain/model/node-facts.ts';
 import type { TaskMemory } from '../../../domain/model/tasks.ts';
+import { oomKillsIn, readKernelLog } from '../../../platform/linux/kernel-log.ts';
 import { memoryCgroupOf, memoryHierarchy } from '../../../platform/linux/memory-cgroup.ts';
 
 export interface OomCounters {
@@ -13,7 +15,7 @@ export interface OomCounters {
   readonly cgroupOfProcess: (pid: number) => Promise<string | null>;
   /** The memory cgroup directory that linux.cgroupsPath of a spec names (either form); null when it names none. */
   readonly cgroupOfSpec: (cgroupsPath: string) => string | null;
-  /** 0 when the cgroup does not say. */
+  /** 0 when neither the cgroup nor, of one that is gone, the kernel's log says. */
   readonly oomKills: (cgroupDir: string) => Promise<number>;
   /** For who asks why: which limit it was, and how much was used. */
   readonly memoryOf: (cgroupDir: string) => Promise<TaskMemory>;
@@ -48,9 +50,14 @@ const FILES = {
   2: { limit: 'memory.max', peak: 'memory.peak' },
 } as const;
 
-export const createOomCounters = (facts: Pick<CgroupFacts, 'version' | 'controllers'>): OomCounters => {
+export const createOomCounters = (
+  facts: Pick<CgroupFacts, 'version' | 'controllers'>,
+  kernelLog = readKernelLog,
+): OomCounters => {
   const hierarchy = memoryHierarchy(facts);
   const countersFile = facts.version === 2 ? 'memory.events' : 'memory.oom_control';
+  const pathOf = (cgroupDir: string): string =>
+    hierarchy === null ? cgroupDir : `/${relative(hierarchy.mountPoint, cgroupDir)}`;
   return {
     cgroupOfProcess: async (pid) => (hierarchy === null ? null : memoryCgroupOf(hierarchy, pid)),
     cgroupOfSpec: (cgroupsPath) => {
@@ -64,11 +71,16 @@ export const createOomCounters = (facts: Pick<CgroupFacts, 'version' | 'controll
         bytesIn(join(cgroupDir, files.peak)),
       ]);
       return {
-        cgroup: hierarchy === null ? cgroupDir : `/${relative(hierarchy.mountPoint, cgroupDir)}`,
+        cgroup: pathOf(cgroupDir),
         ...(limitBytes === undefined ? {} : { limitBytes }),
         ...(peakBytes === undefined ? {} : { peakBytes }),
       };
     },
-    oomKills: async (cgroupDir) => parseOomKills(await readFile(join(cgroupDir, countersFile), 'utf8').catch(() => '')),
+    oomKills: async (cgroupDir) => {
+      const text = await readFile(join(cgroupDir, countersFile), 'utf8').catch(() => null);
+      if (text !== null) return parseOomKills(text);
+      // Whoever may not read it knows no more than before.
+      return oomKillsIn(await kernelLog().catch(() => ''), pathOf(cgroupDir));
+    },
   };
 };
