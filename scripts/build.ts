@@ -64,7 +64,7 @@ const commandBundle = (command: string): string => `${bundleName(mainProgram)}-$
 const onlyCommand = (command: string): Plugin => ({
   name: 'command',
   setup: ({ onLoad, onResolve }) => {
-    onResolve({ filter: /^\.\/command\.js$/ }, () => ({ path: allCommands, external: true }));
+    onResolve({ filter: new RegExp(`^${RegExp.escape(allCommands)}$`) }, () => ({ path: allCommands, external: true }));
     onLoad({ filter: /\/src\/cli\/run\.ts$/ }, async ({ path }) => {
       const text = await readFile(path, 'utf8');
       const contents = text.replaceAll(commandImport, (_, file: string) =>

@@ -199,9 +199,9 @@ describe('export into a file', () => {
         const text = existsSync(output) ? readFileSync(output, 'utf8') : '';
         // It may be in the middle of a line.
         if (!text.endsWith('\n')) return false;
-        // What is renamed before it is durable comes once more.
-        const wanted = seqsOf(parts[part]);
-        return isDeepStrictEqual(seqsOf(jsonLines(text)).slice(-wanted.length), wanted);
+        const [seqs, before, wanted] = [seqsOf(jsonLines(text)), seqsOf(parts[part - 1]), seqsOf(parts[part])];
+        // What is renamed before it is durable comes once more, and nothing else does.
+        return isDeepStrictEqual(seqs, wanted) || isDeepStrictEqual(seqs, [...before, ...wanted]);
       };
       await eventually(`part ${part} is in the file`, written).catch((error: unknown) =>
         assert.fail(`${String(error)}\n${follower.output()}`),

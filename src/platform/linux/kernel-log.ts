@@ -38,6 +38,6 @@ export const linesOfEnd = (log: string, pid: number | null, sinceNs: bigint): re
 
 /** How many processes of a memory cgroup the OOM killer ended, as far as the log goes back and the kernel told of each. */
 export const oomKillsIn = (log: string, cgroup: string): number => {
-  const named = new RegExp(`\\boom-kill:.*[,:]task_memcg=${RegExp.escape(cgroup)}[,/]`);
-  return log.split('\n').filter((line) => named.test(line)).length;
+  const named = new RegExp(`\\boom-kill:.*[,:]task_memcg=${RegExp.escape(cgroup)}[,/]`, 'g');
+  return log.match(named)?.length ?? 0;
 };
