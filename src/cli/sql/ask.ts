@@ -23,6 +23,8 @@ export async function* ask({ journalPath, sql, timeLimitMs, signal }: Question):
   const program = fileURLToPath(new URL('./child.ts', import.meta.url));
   const child = spawn(process.execPath, [...process.execArgv, program, journalPath]);
   const ended = once(child, 'close');
+  // One that could not be started says so before anybody waits for its end; who reads on is told of it there.
+  ended.catch(() => undefined);
   signal.addEventListener('abort', () => child.kill('SIGKILL'));
   const said = text(child.stderr);
   const time = { isOver: false };
