@@ -51,7 +51,8 @@ const IMPOSSIBLE: readonly (readonly [RegExp, 'InvalidField' | 'HostLacks', stri
     'run_as_user, run_as_group or supplemental_groups of linux.security_context is beyond what the OCI runtime can give',
   ],
   [
-    /\bcannot set [ug]id to unmapped user in user namespace\b|\bset(?:groups|res[ug]id)\b[^:]*: invalid argument\b/i,
+    // The last of what runc 1.4 says, which gives the process its streams first.
+    /\bcannot set ?[ug]id to unmapped (?:user|[ug]id \d+) in user namespace\b|\b(?:set(?:groups|res[ug]id)\b[^:]*|unable to setup user: chown \S+): invalid argument\b/i,
     'InvalidField',
     'run_as_user, run_as_group or supplemental_groups of linux.security_context has an id that the user namespace of the pod does not map',
   ],

@@ -19,6 +19,10 @@ test('what an OCI runtime can do for no pod is the fault of the request', () => 
     'runc create failed: unable to start container process: unable to setup user: uids and gids must be in range 0-2147483647',
     'runc create failed: unable to start container process: unable to setup user: cannot set gid to unmapped user in user namespace',
     'runc create failed: unable to start container process: unable to setup user: setgroups: invalid argument',
+    // runc 1.2 to 1.6 of ids that are not mapped; 1.4 and later fail before that where the user is not.
+    'runc create failed: unable to start container process: error during container init: unable to setup user: cannot setuid to unmapped uid 65536 in user namespace',
+    'runc create failed: unable to start container process: error during container init: unable to setup user: cannot setgid to unmapped gid 65536 in user namespace',
+    'runc create failed: unable to start container process: error during container init: unable to setup user: chown /dev/stdout: invalid argument',
   ])
     assert.equal(reasonOf(words), 'InvalidField', words);
   assert.equal(reasonOf('runc create failed: no space left on device'), 'RuntimeFailed');
