@@ -14,7 +14,7 @@
  *                                           takes the file away                        one that has begun for crun too
  *
  * The mark are the FIFO's times, which the kernel sets when a byte is written or read, whoever lives to tell: no order of
- * these steps could say of one that ended with 1 whether that was its program's word or the failed write (`beginningOf`).
+ * these steps could say of one that ended with 1, or 255, whether that was its program's word or the failed write (`beginningOf`).
  * The shim goes on calling such a task created, until it ends.
  */
 import { type Stats, writeSync } from 'node:fs';
