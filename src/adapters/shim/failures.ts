@@ -30,18 +30,18 @@ const RUNTIME_MISSING =
 
 /**
  * What OCI runtimes say of what was asked for and cannot be had, with what that is in CRI's words, and whose fault it is: the
- * request's, or this node's, where another may have it. A program may be called sysctl, and a mount be asked for below
- * /proc/sys: neither has to do with parameters.
+ * request's, or this node's, where another may have it. A program or a hook may be called sysctl, and a mount or a working
+ * directory be asked for below /proc/sys: none has to do with parameters.
  */
 const IMPOSSIBLE: readonly (readonly [RegExp, 'InvalidField' | 'HostLacks', string])[] = [
   [
-    /^(?!.*(?:\bexec: |executable file|error mounting )).*(?:\bsysctl\b|\/proc\/sys\/)/s,
+    /^(?!.*(?:\bexec: |executable file|error mounting |mount request: |\bmkdir |\bhook #)).*(?:\bsysctl\b|\/proc\/sys\/)/s,
     'InvalidField',
     'linux.sysctls has a parameter that a pod cannot set so',
   ],
   [/too many levels of symbolic links/, 'InvalidField', 'a path of mounts leads round in a circle of links'],
   [
-    /\bis not a valid \w+ for seccomp\b|\b(?:unknown|invalid) seccomp (?:option|action|syscall) /,
+    /\bis not a valid \w+ for seccomp\b|\b(?:unknown|invalid) seccomp (?:option|action|syscall) |\bseccomp flag(?:s are not yet supported| \S+ is not known)\b|\bto seccomp filter: Set\w+ requires libseccomp\b/,
     'InvalidField',
     'the profile that linux.security_context.seccomp names has a word that the OCI runtime does not know',
   ],

@@ -13,9 +13,16 @@ test('what an OCI runtime can do for no pod is the fault of the request', () => 
   for (const words of [
     'OCI runtime create failed: runc create failed: sysctl "vm.swappiness" is not in a separate kernel namespace: unknown',
     'runc create failed: unable to start container process: error during container init: open /proc/sys/net/x: no such file or directory',
+    // runc 1.2 to 1.6.
+    'runc create failed: unable to start container process: error during container init: open sysctl net.x file: unsafe procfs detected: openat2 fsmount:fscontext:proc/./sys/net/x: no such file or directory',
+    'runc create failed: unable to start container process: error during container init: failed to write sysctl net.ipv4.ip_forward = "zz": write fsmount:fscontext:proc/./sys/net/ipv4/ip_forward: invalid argument',
     'runc create failed: error mounting "/a" to rootfs at "/b": mkdir /r/b: too many levels of symbolic links: unknown',
     'OCI runtime create failed: runc create failed: string SCMP_ACT_BOGUS is not a valid action for seccomp: unknown',
     'OCI runtime create failed: invalid seccomp action `SCMP_ACT_BOGUS`: unknown',
+    // Flags of a profile, as runc 1.1, 1.2 to 1.6, and 1.5 with a libseccomp that is older than the flag say it.
+    'runc create failed: seccomp flags are not yet supported by runc',
+    'runc create failed: seccomp flag SECCOMP_FILTER_FLAG_BOGUS is not known to runc',
+    'runc create failed: error adding WaitKill flag to seccomp filter: SetWaitKill requires libseccomp >= 2.6.0 and API level >= 7 (effective version: 2.5.4, API level: 6)',
     'runc create failed: unable to start container process: unable to setup user: uids and gids must be in range 0-2147483647',
     'runc create failed: unable to start container process: unable to setup user: cannot set gid to unmapped user in user namespace',
     'runc create failed: unable to start container process: unable to setup user: setgroups: invalid argument',
@@ -30,6 +37,10 @@ test('what an OCI runtime can do for no pod is the fault of the request', () => 
     'runc create failed: unable to start container process: exec: "/sbin/sysctl": stat /sbin/sysctl: no such file or directory: unknown',
     'executable file `sysctl` not found in $PATH: No such file or directory: unknown',
     'runc create failed: error mounting "/a" to rootfs at "/proc/sys/kernel": "/r/proc/sys/kernel" cannot be mounted because it is inside /proc',
+    // Of a mount's source and of a working directory below /proc/sys, by runc 1.2 to 1.6 and 1.1 to 1.6; and of a hook's output.
+    'runc create failed: unable to start container process: error during container init: failed to fulfil mount request: open /proc/sys/fs/x: no such file or directory',
+    'runc create failed: unable to start container process: error during container init: mkdir /proc/sys/net: no such file or directory',
+    'runc create failed: unable to start container process: error during container init: error running createRuntime hook #0: exit status 1, stdout: , stderr: sysctl: not found',
   ])
     assert.equal(reasonOf(words), 'RuntimeFailed', words);
   assert.equal(
