@@ -52,7 +52,8 @@ const featuresSchema = z.object({
     .optional()
     .catch(undefined),
   annotations: z
-    .object({ 'org.opencontainers.runc.version': z.string().max(VERSION_CHARACTERS_MAX) })
+    // A newline is the end of it in runc 1.3.0 to 1.3.6, 1.4.0 to 1.4.3 and candidates of 1.5.0.
+    .object({ 'org.opencontainers.runc.version': z.string().trim().max(VERSION_CHARACTERS_MAX) })
     .optional()
     .catch(undefined),
 });

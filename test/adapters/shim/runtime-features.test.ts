@@ -105,7 +105,9 @@ test('a runc that containers escape from is told of once, whatever number of han
     JSON.stringify({ annotations: { 'org.opencontainers.runc.version': version } });
   const texts: Readonly<Record<string, string>> = {
     'runc-old': features('1.1.5+ds1'),
-    'runc-new': features('1.3.3'),
+    'runc-new': features('1.3.7'),
+    // As 1.3.0 has it.
+    'runc-line': features('1.3.2\n'),
     another: '{"annotations":{"run.oci.crun.version":"1.8.1"}}',
     broken: '{"annotations":null}',
   };
@@ -128,7 +130,10 @@ test('a runc that containers escape from is told of once, whatever number of han
       mapsIds: true,
       onEscapes: (runtime, version, { cves }) => void told.push(`${runtime} ${version} ${cves.join(' ')}`),
     },
-    ['runc-old', 'runc-old', 'runc-new', 'another', 'broken'].map((name, index) => handler(`${name}-${index}`, name)),
+    ['runc-old', 'runc-old', 'runc-new', 'runc-line', 'another', 'broken'].map((name, index) => handler(`${name}-${index}`, name)),
   );
-  assert.deepEqual(told, ['runc-old 1.1.5+ds1 CVE-2024-21626 CVE-2025-31133 CVE-2025-52565 CVE-2025-52881']);
+  assert.deepEqual(told, [
+    'runc-old 1.1.5+ds1 CVE-2024-21626 CVE-2025-31133 CVE-2025-52565 CVE-2025-52881',
+    'runc-line 1.3.2 CVE-2025-31133 CVE-2025-52565 CVE-2025-52881',
+  ]);
 });
