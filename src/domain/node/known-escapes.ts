@@ -37,9 +37,11 @@ const RUNC_ESCAPES: readonly { readonly cves: readonly string[]; readonly fixed:
   { cves: ['CVE-2019-5736'], fixed: ['1.0.0-rc7'] },
   { cves: ['CVE-2024-21626'], fixed: ['1.1.12'] },
   { cves: ['CVE-2025-31133', 'CVE-2025-52565', 'CVE-2025-52881'], fixed: ['1.2.8', '1.3.3', '1.4.0-rc.3'] },
+  // Of containers that are restored from a checkpoint. 1.6.0-rc.1 is older than the remedy.
+  { cves: ['CVE-2026-119101'], fixed: ['1.3.7', '1.4.4', '1.5.3', '1.6.0-rc.2'] },
 ];
 
-const RUNC_FIXED_IN = 'runc 1.2.8, 1.3.3 or 1.4.0-rc.3';
+const RUNC_FIXED_IN = 'runc 1.3.7, 1.4.4 or 1.5.3';
 
 /** Fixed in its own line, or in every line before it. */
 const isFixed = (version: Version, fixed: readonly string[]): boolean => {

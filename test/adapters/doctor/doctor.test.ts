@@ -274,7 +274,7 @@ describe('scribe doctor', { timeout: 60_000 }, () => {
 
   it('judges OCI runtimes', async (t) => {
     const runtime = async (script: string) => checkOciRuntime(runc, await makeDir(t, { runc: script }));
-    says(await runtime('echo "runc version 1.3.3"; echo "commit: x"'), 'ok', /is runc 1\.3\.3$/);
+    says(await runtime('echo "runc version 1.3.7"; echo "commit: x"'), 'ok', /is runc 1\.3\.7$/);
     says(await runtime('echo "runc version 1.1.5+ds1"'), 'warning', /runc 1\.1\.5\+ds1; containers can escape/);
     says(await runtime('echo "crun version 1.8.1"'), 'ok', /is crun 1\.8\.1$/);
     says(await runtime('echo what'), 'warning', /does not tell its version/);
