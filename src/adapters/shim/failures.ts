@@ -31,11 +31,12 @@ const RUNTIME_MISSING =
 /**
  * What OCI runtimes say of what was asked for and cannot be had, with what that is in CRI's words, and whose fault it is: the
  * request's, or this node's, where another may have it. A program or a hook may be called sysctl, and a mount or a working
- * directory be asked for below /proc/sys: none has to do with parameters.
+ * directory be asked for below /proc/sys: none has to do with parameters, nor has cap_last_cap, which runc reads there and a
+ * mask may hide.
  */
 const IMPOSSIBLE: readonly (readonly [RegExp, 'InvalidField' | 'HostLacks', string])[] = [
   [
-    /^(?!.*(?:\bexec: |executable file|error mounting |mount request: |\bmkdir |\bhook #)).*(?:\bsysctl\b|\/proc\/sys\/)/s,
+    /^(?!.*(?:\bexec: |executable file|error mounting |mount request: |\bmkdir |\bhook #|cap_last_cap)).*(?:\bsysctl\b|\/proc\/sys\/)/s,
     'InvalidField',
     'linux.sysctls has a parameter that a pod cannot set so',
   ],
