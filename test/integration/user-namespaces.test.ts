@@ -19,6 +19,7 @@ import {
 import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { withCode } from '../support/failures.ts';
+import { stateOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { containerConfig, eventually, podConfig, removePod, runPod, statusOf } from '../support/pods.ts';
@@ -229,6 +230,36 @@ describe('pods with users of their own', () => {
     await eventually('no mapped volume', async () => !(await mountsOfBundles()).includes(left));
     assert.equal((await statusOf(node.daemon, before)).state, ContainerState.CONTAINER_EXITED);
     await removePod(node.daemon, podSandboxId);
+  });
+
+  test('have containers that start although their task could not be made before they were asked to', async () => {
+    const { runtime } = node.daemon.cri;
+    const volume = await tempDir(owner);
+    await chmod(volume, 0o755);
+    const sandboxConfig = podConfig(node.daemon, 'early', ownUsers);
+    const { podSandboxId } = await runtime.runPodSandbox({ config: sandboxConfig });
+    const config = containerConfig('main', busyboxName, ['/volume/program'], {
+      ...ownUsers,
+      mounts: [{ hostPath: volume, containerPath: '/volume' }],
+    });
+    const { containerId } = await runtime.createContainer({ podSandboxId, config, sandboxConfig });
+    await eventually('its task is deleted again', async () => {
+      const { phase } = stateOf(node.daemon).containers.get(containerId) ?? {};
+      return phase?.kind === 'created' && phase.ahead?.step === 'undone';
+    });
+    await writeFile(join(volume, 'program'), '#!/bin/sh\nexec sleep 1000\n', { mode: 0o755 });
+    await runtime.startContainer({ containerId });
+    assert.equal(await shell(containerId, 'id -u; stat -c %u /'), '0\n0\n');
+    const bundle = join(node.daemon.dirs.state, 'bundles', containerId);
+    assert.deepEqual(
+      (await mountsOfBundles()).filter((path) => path.startsWith(bundle)),
+      [join(bundle, 'rootfs')],
+    );
+    await removePod(node.daemon, podSandboxId);
+    assert.deepEqual(
+      (await mountsOfBundles()).filter((path) => path.startsWith(bundle)),
+      [],
+    );
   });
 
   test('are announced for handlers whose runtime can, and refused for those whose cannot', async () => {

@@ -70,7 +70,7 @@ export type ShimEffects = Pick<
 >;
 
 export interface ShimAdapterOptions {
-  readonly spawner: Pick<Spawner, 'run' | 'mountMapped' | 'unmount' | 'joinAhead'>;
+  readonly spawner: Pick<Spawner, 'run' | 'mount' | 'mountMapped' | 'unmount' | 'joinAhead'>;
   readonly logKeeper: Pick<LogKeeper, 'open' | 'reopen' | 'close' | 'attach'>;
   readonly processClientOf: ShimContext['processClientOf'];
   readonly observe: Observe;

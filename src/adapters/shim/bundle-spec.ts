@@ -19,6 +19,7 @@ const CGROUPS_PATH_MAX = 4096;
 /** What others wrote into a part of the spec is kept as it is. */
 const partSchema = z.looseObject({}).optional().catch(undefined);
 const cgroupsPathSchema = z.string().max(CGROUPS_PATH_MAX);
+const namespacesSchema = z.array(z.looseObject({ type: z.string(), path: z.string().optional() })).catch([]);
 /** Their numbers go back as they were written, where the spec or its process is handed on. */
 const rlimitsSchema = z.array(z.looseObject({})).transform(writtenRlimits).optional().catch(undefined);
 const processSchema = z.looseObject({ rlimits: rlimitsSchema }).optional().catch(undefined);
@@ -69,6 +70,14 @@ const withTerm = (env: unknown): readonly unknown[] => {
 export const readCgroupsPath = async (bundlePath: string, calls?: FileCalls): Promise<string | null> => {
   const spec = await readSpec(bundlePath, calls).catch(() => null);
   return cgroupsPathSchema.safeParse(spec?.linux?.['cgroupsPath']).data ?? null;
+};
+
+/** Whether the container joins a user namespace, that of its pod. False of a spec that can't be read. */
+export const joinsUsers = async (bundlePath: string, calls?: FileCalls): Promise<boolean> => {
+  const spec = await readSpec(bundlePath, calls).catch(() => null);
+  return namespacesSchema
+    .parse(spec?.linux?.['namespaces'])
+    .some(({ type, path }) => type === 'user' && path !== undefined);
 };
 
 /** Whether the OCI runtime has hooks to run once the container runs. Throws HostFailed for a bundle without a spec. */

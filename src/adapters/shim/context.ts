@@ -24,7 +24,7 @@ export interface ShimContext {
   readonly timings: ShimTimings;
   readonly log: Logger;
   readonly binaries: ShimBinaries;
-  readonly mounts: Pick<Spawner, 'mountMapped' | 'unmount'>;
+  readonly mounts: Pick<Spawner, 'mount' | 'mountMapped' | 'unmount'>;
   readonly shims: LiveShims;
   readonly kept: KeptShims;
   readonly temporaryFiles: Pick<TemporaryFiles, 'shimDied'>;

@@ -18,6 +18,7 @@ import { readCgroupsPath } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
 import { endDumpOf } from '../ending-dumps.ts';
 import { attempting, isUnreachable } from '../failures.ts';
+import { keepingRootfs } from './kept-rootfs.ts';
 import { createLiveTask, type LiveTask, type LiveTaskOptions } from './live-task.ts';
 import { unmountMapped } from './mapped-mounts.ts';
 import { checkBundlePath } from '../paths.ts';
@@ -286,7 +287,7 @@ export const deleteTask = async (
     if (context.created.has(containerId)) context.tasks.get(containerId)?.discard();
     const criuRoot = await unmountCriuRoot(context, containerId);
     if (!(await deleteThroughShim(context, effect))) {
-      await binaries.delete(handler, containerId, bundlePath);
+      await keepingRootfs(context, bundlePath, () => binaries.delete(handler, containerId, bundlePath));
       await removeLeftCgroup(context, bundlePath);
     }
     if (criuRoot !== null) {
