@@ -130,7 +130,9 @@ test('a runc that containers escape from is told of once, whatever number of han
       mapsIds: true,
       onEscapes: (runtime, version, { cves }) => void told.push(`${runtime} ${version} ${cves.join(' ')}`),
     },
-    ['runc-old', 'runc-old', 'runc-new', 'runc-line', 'another', 'broken'].map((name, index) => handler(`${name}-${index}`, name)),
+    ['runc-old', 'runc-old', 'runc-new', 'runc-line', 'another', 'broken'].map((name, index) =>
+      handler(`${name}-${index}`, name),
+    ),
   );
   assert.deepEqual(told, [
     'runc-old 1.1.5+ds1 CVE-2024-21626 CVE-2025-31133 CVE-2025-52565 CVE-2025-52881 CVE-2026-119101',
