@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { isAlive } from '../../../src/platform/linux/processes.ts';
+import { isAlive, readProcessStat } from '../../../src/platform/linux/processes.ts';
 import { eventually } from '../../support/pods.ts';
 import { deleteOf, killOf, openContext, openRig, type Rig, type RigOptions } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
@@ -98,6 +98,7 @@ for (const { version, path } of await testShims()) {
         await stop(dead);
         await stop(silent);
         process.kill(silent.shim.pid, 'SIGSTOP');
+        await eventually('it stands still', async () => (await readProcessStat(silent.shim.pid))?.state === 'T');
         const next = await rig.startPod();
         assert.notEqual(next.shim.pid, silent.shim.pid);
         await live(next, 0);
