@@ -177,6 +177,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
       eventsAddress: paths.eventsSocket,
       daemonAddress: paths.eventsSocket,
       environment: { PATH: searchPath, XDG_RUNTIME_DIR: paths.temporaryDir },
+      log,
     }),
   };
 

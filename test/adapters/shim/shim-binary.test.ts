@@ -1,9 +1,13 @@
 /** Running shim binaries through the spawner, against scripts that stand for shims of different makes and moods. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { chmod, mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { pino } from 'pino';
 import {
   createShimBinaries,
   findShimBinary,
@@ -12,6 +16,7 @@ import {
 import { defaultTimings } from '../../../src/adapters/shim/timings.ts';
 import { BootstrapParams } from '../../../src/wire/runtime/bootstrap/v1/bootstrap.ts';
 import type { RuntimeHandler } from '../../../src/domain/model/runtime-handler.ts';
+import { runOk } from '../../support/process.ts';
 import { type RecordingSpawner, startRecordingSpawner } from './rig/spawner.ts';
 
 const handlerOf = (shimPath?: string): RuntimeHandler => ({
@@ -53,6 +58,7 @@ describe('shim binaries', () => {
       eventsAddress: '/events',
       daemonAddress: '/daemon',
       environment: { PATH: '/usr/bin:/bin' },
+      log: pino({ level: 'silent' }),
     });
 
   it('are found by name in PATH or where the configuration says', async () => {
@@ -125,6 +131,41 @@ describe('shim binaries', () => {
     const asked = spawner.requests.length;
     await binariesWith().delete(handlerOf(path), 'gone', join(dir, 'bundles', 'gone'));
     assert.equal(spawner.requests.length, asked);
+  });
+
+  it('of other makes may fail to delete what is not there, and not what is', async () => {
+    await script('2.1.5', 'echo "state.json: no such file or directory" >&2; exit 1');
+    const id = randomBytes(32).toString('hex');
+    const ownBundle = join(dir, 'bundles', id);
+    const rootfs = join(ownBundle, 'rootfs');
+    await mkdir(rootfs, { recursive: true });
+    await writeFile(join(ownBundle, 'runtime'), 'runc');
+    const remove = (handler = handlerOf(path)): Promise<void> => binariesWith().delete(handler, id, ownBundle);
+    const during = async (command: readonly [string, ...string[]], check: () => Promise<void>): Promise<void> => {
+      const [program, ...args] = command;
+      const child = spawn(program, args, { stdio: ['pipe', 'ignore', 'ignore'] });
+      await once(child, 'spawn');
+      try {
+        await check();
+      } finally {
+        child.kill('SIGKILL');
+        await once(child, 'exit');
+      }
+    };
+    await remove();
+    // Its own shim, which made nothing, and whoever asks about it.
+    await during(['sh', '-c', 'read x', '-id', id], () => remove());
+    await during(['sh', '-c', 'read x', 'rmp', id], () => remove());
+    const failure = /failed at 'delete': it ended with status 1: state\.json/;
+    await during(['sh', '-c', 'read x', `--bundle=${ownBundle}`], () => assert.rejects(remove(), failure));
+    await remove();
+    await assert.rejects(remove({ ...handlerOf(path), runtimeType: 'io.containerd.runc.v2' }), failure);
+    await runOk(['mount', '-t', 'tmpfs', 'tmpfs', rootfs]);
+    try {
+      await assert.rejects(remove(), failure);
+    } finally {
+      await runOk(['umount', rootfs]);
+    }
   });
 
   it('are not missed by the bundle of a shim that was never started for want of them', async () => {

@@ -55,6 +55,23 @@ export const hasChildren = async (pid: number): Promise<boolean> => {
   return false;
 };
 
+/** A word of its command line has the id in it. One that is the id and no more may be of anybody who asks about it. */
+const isStartedFor = (id: string, commandLine: readonly string[]): boolean =>
+  !isStartedAs(id, commandLine) && commandLine.some((argument) => argument !== id && argument.includes(id));
+
+/**
+ * Whether anything but shims runs that was started for a task of that id: what a shim starts to hold one, such as a sandbox or a
+ * machine, bears its id or the path of its bundle.
+ */
+export const hasProcessesFor = async (id: string): Promise<boolean> => {
+  const pids = await otherPids();
+  for (let at = 0; at < pids.length; at += batchSize) {
+    const commandLines = await Promise.all(pids.slice(at, at + batchSize).map(commandLineOf));
+    if (commandLines.some((commandLine) => isStartedFor(id, commandLine))) return true;
+  }
+  return false;
+};
+
 export interface FoundShim extends HeldProcess {
   readonly pid: number;
 }

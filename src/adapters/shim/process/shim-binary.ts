@@ -4,10 +4,12 @@
  */
 import { rm, stat, writeFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
-import { FailureError } from '../../../domain/model/errors.ts';
+import type { Logger } from 'pino';
+import { FailureError, messageOf } from '../../../domain/model/errors.ts';
 import { type RuntimeHandler, takesRuncOptions } from '../../../domain/model/runtime-handler.ts';
 import { isThere } from '../../../platform/linux/exists.ts';
 import { findProgram } from '../../../platform/linux/find-program.ts';
+import { isAtOrBelow, readMountPoints } from '../../../platform/linux/mounts.ts';
 import type { RunResult, Spawner } from '../../../platform/spawner/types.ts';
 import type { ShimVersion } from '../../../domain/model/shim-version.ts';
 import {
@@ -20,6 +22,7 @@ import {
   startInput,
 } from './bootstrap.ts';
 import { quoted } from '../failures.ts';
+import { hasProcessesFor } from './identify.ts';
 import { checkBundlePath } from '../paths.ts';
 import type { ShimTimings } from '../timings.ts';
 
@@ -31,6 +34,8 @@ const outputBytesMax = 65_536;
 const runtimeFileName = 'runtime';
 /** There while nothing of a bundle can run: the program that was to start its shim was not found. */
 const notFoundFileName = 'shim-not-found';
+/** Where shims mount the root file system of a task. */
+const rootfsName = 'rootfs';
 
 /** A shim that listens, with the version that its binary says; null: it says none. */
 export interface StartedShim extends ShimEndpoint {
@@ -44,7 +49,8 @@ export interface ShimBinaries {
   readonly start: (handler: RuntimeHandler, id: string, bundlePath: string) => Promise<StartedShim>;
   /**
    * Runs `delete` for the bundle: kills what is left of its task, deletes it from the OCI runtime and unmounts its
-   * rootfs, without a shim. Doing it again, or for a bundle that is gone, is nothing.
+   * rootfs, without a shim. Doing it again, or for a bundle that is gone, is nothing. So it is where another shim than runc's
+   * fails at it, and there is nothing left to delete.
    */
   readonly delete: (handler: RuntimeHandler, id: string, bundlePath: string) => Promise<void>;
 }
@@ -56,6 +62,7 @@ export interface ShimBinariesOptions {
   readonly daemonAddress: string;
   /** Passed on to shims: PATH, in which they look for the OCI runtime, and their directory for temporary files. */
   readonly environment: Readonly<Record<string, string>>;
+  readonly log: Pick<Logger, 'warn'>;
 }
 
 /** The binary's absolute path: the configured one, or the first of its name in `searchPath`. Throws HostLacks. */
@@ -79,8 +86,14 @@ const complaintOf = ({ timedOut, exitCode, signalName, stderr, stdout }: RunResu
   return `it ended with ${exitCode === null ? `signal ${signalName ?? 'unknown'}` : `status ${exitCode}`}: ${said}`;
 };
 
+/** Of a task: something runs for it, or its root file system is mounted. */
+const isAnythingLeft = async (id: string, bundlePath: string): Promise<boolean> => {
+  const rootfs = join(bundlePath, rootfsName);
+  return (await readMountPoints()).some((path) => isAtOrBelow(path, rootfs)) || (await hasProcessesFor(id));
+};
+
 export const createShimBinaries = (options: ShimBinariesOptions): ShimBinaries => {
-  const { spawner, timings, eventsAddress, daemonAddress, environment } = options;
+  const { spawner, timings, eventsAddress, daemonAddress, environment, log } = options;
   const env = shimEnvironment(eventsAddress, daemonAddress, environment);
   /** Keyed by path and what stat tells of the file: a binary that was replaced is asked again. */
   const versions = new Map<string, { readonly file: string; readonly version: Promise<ShimVersion | null> }>();
@@ -140,7 +153,14 @@ export const createShimBinaries = (options: ShimBinariesOptions): ShimBinaries =
       const needed = takesRuncOptions(handler) ? join(bundlePath, runtimeFileName) : bundlePath;
       if (!(await isThere(needed)) || (await isThere(join(bundlePath, notFoundFileName)))) return;
       const args = shimArguments({ action: 'delete', id, bundlePath, daemonAddress });
-      await run(await find(handler), args, bundlePath, new Uint8Array(0));
+      const path = await find(handler);
+      try {
+        await run(path, args, bundlePath, new Uint8Array(0));
+      } catch (error) {
+        // Some fail where they find no note of a task, as gVisor's do: then they have made none, or deleted it before.
+        if (takesRuncOptions(handler) || (await isAnythingLeft(id, bundlePath))) throw error;
+        log.warn({ id, error: messageOf(error) }, 'a shim binary fails to delete a task of which nothing is left');
+      }
     },
   };
 };
