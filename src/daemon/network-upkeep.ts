@@ -6,6 +6,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CniAdapter } from '../adapters/cni/adapter.ts';
 import { messageOf } from '../domain/model/errors.ts';
+import { takesRuncOptions } from '../domain/model/runtime-handler.ts';
 import type { PodSandbox } from '../domain/model/state.ts';
 import { orAfter } from '../platform/rpc/timeout.ts';
 
@@ -65,6 +66,9 @@ export const pauseMsFor = (pods: number): number =>
 
 const isAttached = ({ phase, steps }: PodSandbox): boolean => phase === 'ready' && steps.network === 'done';
 
+/** Other shims' sandboxes may take the addresses from the interfaces, for a network of their own, as gVisor's do. */
+const standsAsMade = (sandbox: PodSandbox): boolean => isAttached(sandbox) && takesRuncOptions(sandbox.handler);
+
 export function createNetworkUpkeep(options: NetworkUpkeepOptions): NetworkUpkeep {
   const { cni, sandboxes, monoMs, log, report } = options;
   const closed = new AbortController();
@@ -107,7 +111,7 @@ export function createNetworkUpkeep(options: NetworkUpkeepOptions): NetworkUpkee
     }
     const now = find(id);
     // One that is being stopped meanwhile has no network to stand.
-    if (now === undefined || !isAttached(now)) failing.delete(id);
+    if (now === undefined || !standsAsMade(now)) failing.delete(id);
     else if (message === null) {
       if (failing.delete(id)) log.info({ podSandboxId: id }, 'the attachment of the pod stands again');
     } else if (failing.get(id) !== message) {
@@ -126,13 +130,13 @@ export function createNetworkUpkeep(options: NetworkUpkeepOptions): NetworkUpkee
 
   async function round(): Promise<void> {
     if (options.knowsAllPods) await collect();
-    const attached = [...sandboxes()].filter(isAttached).map(({ id }) => id);
+    const attached = [...sandboxes()].filter(standsAsMade).map(({ id }) => id);
     for (const id of failing.keys()) if (!attached.includes(id)) failing.delete(id);
     const pauseMs = options.pauseMs ?? pauseMsFor(attached.length);
     for (const id of attached) {
       const sandbox = find(id);
       if (isClosed()) return;
-      if (sandbox === undefined || !isAttached(sandbox)) continue;
+      if (sandbox === undefined || !standsAsMade(sandbox)) continue;
       await check(sandbox);
       await delay(pauseMs, undefined, { signal: closed.signal, ref: false }).catch(() => undefined);
     }

@@ -143,6 +143,16 @@ describe('upkeep of the pod network', { timeout: 30_000 }, () => {
     assert.equal(reports.length, 1);
   });
 
+  it('does not check pods whose sandbox may have taken the addresses for itself', async () => {
+    const own = podIn('a', 'done');
+    const other = podIn('b', 'done', { handler: { ...own.handler, runtimeType: 'io.containerd.runsc.v1' } });
+    const { upkeep, asked, reports, checks } = setUp([own, other]);
+    checks((id) => (id === idOf('b') ? Promise.reject(new Error('no address')) : Promise.resolve(true)));
+    await upkeep.round();
+    assert.deepEqual(asked, ['GC a/eth0,b/eth0', 'CHECK a']);
+    assert.deepEqual(reports, []);
+  });
+
   it('checks few pods one a minute, many one in five seconds, and others within an hour', () => {
     assert.deepEqual([1, 60, 120, 720, 1_000].map(pauseMsFor), [60_000, 60_000, 30_000, 5_000, 5_000]);
   });
