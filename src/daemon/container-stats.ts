@@ -7,6 +7,7 @@ import { containerStats } from '../adapters/cri/stats.ts';
 import type { StatsReader, StatsTarget, UsageCollector } from '../adapters/stats/types.ts';
 import { containerStateOf } from '../domain/model/container-state.ts';
 import { FailureError } from '../domain/model/errors.ts';
+import { takesRuncOptions } from '../domain/model/runtime-handler.ts';
 import { cgroupsPath } from '../domain/oci/resources.ts';
 import { cgroupDriverOf, volumesOf } from '../domain/oci/specs.ts';
 import { subjectOf } from '../domain/model/records.ts';
@@ -67,7 +68,8 @@ export function createContainerStats(options: ContainerStatsOptions): ContainerS
     try {
       const ofPlugin = nri?.adjusted?.adjust.linux?.cgroupsPath;
       const own = cgroupsPath(cgroupDriverOf(sandbox.handler), sandbox.config.linux?.cgroupParent, id);
-      return { id, cgroupPath: ofPlugin ?? own };
+      const asked = takesRuncOptions(sandbox.handler) ? {} : { podSandboxId };
+      return { id, cgroupPath: ofPlugin ?? own, ...asked };
     } catch (error) {
       if (error instanceof FailureError) return null;
       throw error;

@@ -97,7 +97,7 @@ async function openParts(
   const { journal, journalPath, node, spawner, vault } = found;
   const { engine, performers, credentials } = running;
   const { rootDir, stateDir } = config.serve;
-  const stats = createStatsReader({ cgroup: node.cgroup, clock, report });
+  const stats = createStatsReader({ cgroup: node.cgroup, clock, taskFigures: performers.shim.taskFigures, report });
   opened.defer(stats.close);
   const usage = createUsageCollector({ clock, mountpoint: join(rootDir, 'containers'), report });
   opened.defer(usage.close);

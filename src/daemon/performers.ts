@@ -72,7 +72,7 @@ export interface Performers {
   readonly perform: PerformEffects;
   readonly images: ImagesAdapter;
   readonly cni: CniAdapter;
-  readonly shim: Pick<ShimAdapter, 'ended' | 'sandboxDetails'>;
+  readonly shim: Pick<ShimAdapter, 'ended' | 'sandboxDetails' | 'taskFigures'>;
   readonly portForwarder: Pick<PortForwarder, 'endPod'>;
   /** null: NRI is off. */
   readonly nri: NriPlugins | null;

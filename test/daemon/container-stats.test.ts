@@ -107,6 +107,19 @@ describe('stats of containers', { timeout: 20_000 }, () => {
     assert.equal(await stats.statsOf(gone), null);
   });
 
+  it("are asked of the shim first where that is not runc's", async (t) => {
+    const { view, stats, asked } = setUp(t);
+    const own = container(idOf('c1'), pod);
+    const other = container(idOf('d1'), idOf('b'));
+    const handler = { ...podSandbox(pod).handler, runtimeType: 'io.containerd.runsc.v1' };
+    view.put({ sandboxes: [podSandbox(idOf('b'), { handler })], containers: [other] });
+    await stats.statsOfAll([own, other]);
+    assert.deepEqual(
+      asked.map(({ podSandboxId }) => podSandboxId),
+      [undefined, idOf('b')],
+    );
+  });
+
   it('are looked for where the handler of the pod puts them; one that cannot be there does not fail the list', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] });
     const view = testModel();

@@ -10,6 +10,7 @@ import type { Files } from '../../platform/linux/files.ts';
 import { memoryHierarchy } from '../../platform/linux/memory-cgroup.ts';
 import type { LogKeeper } from '../log-keeper/types.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
+import type { TaskFiguresOf } from '../stats/types.ts';
 import { listenTtrpc } from '../../platform/ttrpc/server.ts';
 import { checkpointTask, endCheckpoint } from './checkpoint.ts';
 import { checkpointPod, endPodCheckpoint } from './pod-checkpoint.ts';
@@ -27,6 +28,7 @@ import { createPace } from './process/spread-over-turns.ts';
 import { shimPaths } from './paths.ts';
 import { startShim, stopShim } from './process/start-and-stop.ts';
 import { reconnectShim } from './process/reconnect.ts';
+import { createTaskFigures } from './tasks/task-figures.ts';
 import { createSandboxDetails, type SandboxDetails } from './sandbox/sandbox-details.ts';
 import { startSandbox, stopSandbox } from './sandbox/sandbox-service.ts';
 import { endConnected } from './process/end-shim.ts';
@@ -99,6 +101,7 @@ export interface ShimAdapterOptions {
 export interface ShimAdapter {
   readonly effects: ShimEffects;
   readonly sandboxDetails: SandboxDetails;
+  readonly taskFigures: TaskFiguresOf;
   /** For work that a task is created after: what a creation waits for the kernel is then got over with. */
   readonly joining: Joining;
   /** Throws HostLacks where nothing can be restored; `what` begins the sentence. */
@@ -208,6 +211,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
       },
     },
     sandboxDetails: createSandboxDetails(context),
+    taskFigures: createTaskFigures(context),
     joining: context.joining,
     needCriu: (what) => needCriu({ spawner, searchPath }, what),
     eventsAddress: paths.eventsSocket,

@@ -59,6 +59,7 @@ const bind = (ttrpc: TtrpcClient, taskApi: 2 | 3) => {
     resizePty: method(methods.resizePty),
     checkpoint: method(methods.checkpoint),
     update: method(methods.update),
+    stats: method(methods.stats),
     connect: method(methods.connect),
     shutdown: method(methods.shutdown),
   };

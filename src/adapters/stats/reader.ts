@@ -1,5 +1,5 @@
 /**
- * What ContainerStats and PodSandboxStats say, from cgroup files and without asking a shim. Remembers the containers it was asked about
+ * What ContainerStats and PodSandboxStats say, from cgroup files, without asking a shim where these tell it. Remembers the containers it was asked about
  * as long as somebody asks: keeps their files open, and samples their CPU time so that usage_nano_cores can be told. The first
  * question about one takes two looks. One container that has gone must not fail a list, and a list of many must not keep
  * other work of the daemon waiting.
@@ -15,8 +15,8 @@ import { readFigures } from './figures.ts';
 import { createBufferPool } from './buffer-pool.ts';
 import { readInterfaces } from './network.ts';
 import { createRounds } from './rounds.ts';
-import type { CgroupUsage, StatsReader, StatsTarget } from './types.ts';
-import { cgroupUsage, cpuTimeNs } from './usage.ts';
+import type { CgroupFigures, CgroupUsage, StatsReader, StatsTarget, TaskFiguresOf } from './types.ts';
+import { cgroupUsage, cpuTimeNs, usageOfFigures } from './usage.ts';
 
 /** Reads under way at once: as many as libuv has threads, so that others' reads get their turn. */
 const BUFFERS = 4;
@@ -26,6 +26,7 @@ const LOOKS_APART_MS = SPAN_FIRST_MS + 10;
 export interface StatsReaderOptions {
   readonly cgroup: Pick<CgroupFacts, 'version' | 'controllers'>;
   readonly clock: Pick<Clock, 'nowNs' | 'monoNs'>;
+  readonly taskFigures: TaskFiguresOf;
   /** Told when a container's files can't be read though they are there. */
   readonly report: (message: string) => void;
 }
@@ -79,7 +80,7 @@ const filesIn = (
 };
 
 /** One per daemon; reads nothing before it is asked to. */
-export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions): StatsReader => {
+export const createStatsReader = ({ cgroup, clock, taskFigures, report }: StatsReaderOptions): StatsReader => {
   const { version } = cgroup;
   const watched = new Map<string, Watched>();
   const withBuffer = createBufferPool(BUFFERS, FILE_BYTES_MAX);
@@ -112,12 +113,19 @@ export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions)
     return container;
   };
 
-  const lookOnce = async ({ files, rate }: Watched): Promise<CgroupUsage | null> => {
+  const askShim = async ({ id, podSandboxId }: StatsTarget): Promise<CgroupFigures | null> =>
+    podSandboxId === undefined ? null : taskFigures(podSandboxId, id);
+
+  const rateOf = (rate: CpuRate, cpuNs: bigint | undefined): bigint | undefined =>
+    cpuNs === undefined ? undefined : rate.add(clock.monoNs(), cpuNs);
+
+  const lookOnce = async ({ target, files, rate }: Watched): Promise<CgroupUsage | null> => {
+    const told = await askShim(target);
+    if (told !== null) return usageOfFigures(told, String(clock.nowNs()), rateOf(rate, told.cpuNs));
     const open = await files;
     const texts = open === null ? null : await withBuffer(open.read);
     if (texts === null) return null;
-    const cpuNs = cpuTimeNs(version, texts);
-    const nanoCores = cpuNs === undefined ? undefined : rate.add(clock.monoNs(), cpuNs);
+    const nanoCores = rateOf(rate, cpuTimeNs(version, texts));
     return cgroupUsage(version, texts, String(clock.nowNs()), nanoCores);
   };
 
@@ -176,7 +184,7 @@ export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions)
       samples.asked();
       return readAll(targets);
     },
-    readFigures: (target, wanted) => readFigures(cgroup, target, wanted, withBuffer),
+    readFigures: async (target, wanted) => (await askShim(target)) ?? readFigures(cgroup, target, wanted, withBuffer),
     readInterfaces: (process) => withBuffer((buffer) => readInterfaces(process, buffer)),
     watch: (target) => {
       if (samples.isAsked()) void tryRead(target);

@@ -21,6 +21,8 @@ export interface StatsTarget {
   readonly id: string;
   /** As linux.cgroupsPath of a spec has it, in either form. */
   readonly cgroupPath: string;
+  /** The pod whose shim is to be asked first: it may hold the container elsewhere than in that cgroup. */
+  readonly podSandboxId?: string;
   /** Its processes are counted too: one file more to read. */
   readonly withProcesses?: boolean;
 }
@@ -126,6 +128,9 @@ export type CgroupFigures = { readonly [figure in CgroupFigure]?: bigint | undef
   readonly deviceBytes: readonly DeviceCount[];
   readonly deviceTimes: readonly DeviceCount[];
 };
+
+/** What a container uses, as the shim of its pod says; null where that does not say it. Never rejects. */
+export type TaskFiguresOf = (podSandboxId: string, containerId: string) => Promise<CgroupFigures | null>;
 
 /** A block device by its numbers, as the kernel names it in cgroup files. */
 export interface DeviceNumbers {

@@ -2,9 +2,9 @@
  * What the text of cgroup files means in CRI's words, for version 1 and 2. Pure: text in, messages out.
  * A file that is missing (controller not mounted, accounting off) leaves out what it would have said.
  */
-import type { IoUsage, MemoryUsage, ProcessUsage, SwapUsage, UInt64Value } from '../../wire/cri/api.ts';
+import type { CpuUsage, IoUsage, MemoryUsage, ProcessUsage, SwapUsage, UInt64Value } from '../../wire/cri/api.ts';
 import { numberOf, parseNumber, parsePressure } from './parse.ts';
-import type { CgroupUsage } from './types.ts';
+import type { CgroupFigures, CgroupUsage } from './types.ts';
 
 /** File name, as in the tables below, to its text. */
 export type FileTexts = { readonly [name: string]: string | undefined };
@@ -93,6 +93,21 @@ const swapUsage = (timestamp: string, { swapUsage: usage, swapLimit }: MemoryNum
     ? undefined
     : { timestamp, swapAvailableBytes: uint64(available(swapLimit, usage)), swapUsageBytes: uint64(usage) };
 
+const cpuUsage = (
+  timestamp: string,
+  cpuNs: bigint | undefined,
+  nanoCores: bigint | undefined,
+  texts: FileTexts,
+): CpuUsage | undefined =>
+  cpuNs === undefined
+    ? undefined
+    : {
+        timestamp,
+        usageCoreNanoSeconds: uint64(cpuNs),
+        usageNanoCores: uint64(nanoCores),
+        psi: parsePressure(texts['cpu.pressure']),
+      };
+
 const ioUsage = (timestamp: string, texts: FileTexts): IoUsage | undefined => {
   const psi = parsePressure(texts['io.pressure']);
   return psi === undefined ? undefined : { timestamp, psi };
@@ -111,21 +126,37 @@ export const cgroupUsage = (
   nanoCores: bigint | undefined,
 ): CgroupUsage => {
   const memory = version === 1 ? memoryOfV1(texts) : memoryOfV2(texts);
-  const cpuNs = cpuTimeNs(version, texts);
   return {
-    cpu:
-      cpuNs === undefined
-        ? undefined
-        : {
-            timestamp,
-            usageCoreNanoSeconds: uint64(cpuNs),
-            usageNanoCores: uint64(nanoCores),
-            psi: parsePressure(texts['cpu.pressure']),
-          },
+    cpu: cpuUsage(timestamp, cpuTimeNs(version, texts), nanoCores, texts),
     memory: memoryUsage(timestamp, memory, texts),
     swap: swapUsage(timestamp, memory),
     io: ioUsage(timestamp, texts),
     process: processUsage(timestamp, texts),
+  };
+};
+
+/** As cgroupUsage, of figures that somebody else has told. */
+export const usageOfFigures = (
+  figures: CgroupFigures,
+  timestamp: string,
+  nanoCores: bigint | undefined,
+): CgroupUsage => {
+  const numbers: MemoryNumbers = {
+    usage: figures.memoryUsage,
+    inactiveFile: figures.memoryInactiveFile,
+    limit: figures.memoryLimit,
+    rss: figures.memoryRss,
+    pageFaults: figures.pageFaults,
+    majorPageFaults: figures.majorPageFaults,
+    swapUsage: figures.memorySwap,
+    swapLimit: figures.memorySwapLimit,
+  };
+  return {
+    cpu: cpuUsage(timestamp, figures.cpuNs, nanoCores, {}),
+    memory: memoryUsage(timestamp, numbers, {}),
+    swap: swapUsage(timestamp, numbers),
+    io: undefined,
+    process: undefined,
   };
 };
 

@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createStatsReader } from '../../../src/adapters/stats/reader.ts';
-import type { StatsReader } from '../../../src/adapters/stats/types.ts';
+import type { CgroupFigures, StatsReader, TaskFiguresOf } from '../../../src/adapters/stats/types.ts';
 import type { CgroupFacts } from '../../../src/domain/model/node-facts.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { eventually } from '../../support/pods.ts';
@@ -14,9 +14,15 @@ import { cgroupOf, clock, hierarchies } from './support.ts';
 
 const mebibyte = 1024 * 1024;
 
-const readerOf = (t: TestContext, cgroup: Pick<CgroupFacts, 'version' | 'controllers'>): StatsReader => {
+const noTask: TaskFiguresOf = () => assert.fail('no shim is to be asked');
+
+const readerOf = (
+  t: TestContext,
+  cgroup: Pick<CgroupFacts, 'version' | 'controllers'>,
+  taskFigures = noTask,
+): StatsReader => {
   const report = (message: string): never => assert.fail(message);
-  const reader = createStatsReader({ cgroup, clock, report });
+  const reader = createStatsReader({ cgroup, clock, taskFigures, report });
   onCleanup(t, reader.close);
   return reader;
 };
@@ -50,6 +56,33 @@ describe('the stats reader', () => {
     assert.ok(Math.abs(Number(busy.cpu?.timestamp) / 1e6 - Date.now()) < 5000);
     assert.equal(busy.process?.processCount?.value, '1');
     await work.stop();
+  });
+
+  it('asks the shim of a container that it may hold elsewhere, and looks into its cgroup where that does not tell', async (t) => {
+    const facts = await hierarchies();
+    const group = await cgroupOf(t, Object.values(facts.controllers));
+    let cpuNs = 0n;
+    const figures = (): CgroupFigures => {
+      cpuNs += 1_000_000_000n;
+      return { cpuNs, memoryUsage: 700n, memoryInactiveFile: 200n, threads: 2n, deviceBytes: [], deviceTimes: [] };
+    };
+    const asked: string[] = [];
+    const reader = readerOf(t, facts, (podSandboxId, id) => {
+      asked.push(`${id} of ${podSandboxId}`);
+      return Promise.resolve(id === 'told' ? figures() : null);
+    });
+    // Where its spec says there is no cgroup, as of what runs in a machine.
+    const told = { id: 'told', cgroupPath: '/scribe-test-nowhere', podSandboxId: 'pod' };
+    const mute = { id: 'mute', cgroupPath: group.path, podSandboxId: 'pod' };
+    const usages = await reader.readAll([told, mute]);
+    const { cpu, memory } = usages.get('told') ?? assert.fail('the shim tells it');
+    assert.deepEqual([valueOf(memory?.usageBytes), valueOf(memory?.workingSetBytes)], [700, 500]);
+    assert.equal(memory?.rssBytes, undefined, 'the shim does not tell it');
+    assert.ok(valueOf(cpu?.usageNanoCores) > 0, 'of two looks');
+    assert.ok(valueOf(usages.get('mute')?.memory?.usageBytes) >= 0);
+    assert.equal((await reader.readFigures(told, 'all'))?.threads, 2n);
+    assert.equal((await reader.readFigures(mute, 'all'))?.threads, 0n);
+    assert.deepEqual([...new Set(asked)].toSorted(), ['mute of pod', 'told of pod']);
   });
 
   it('leaves out of a list what has gone, and closes its files', async (t) => {
@@ -89,7 +122,12 @@ describe('the stats reader', () => {
     await writeFile(`${root}/c`, 'no directory');
     const problems: string[] = [];
     const report = (message: string): void => void problems.push(message);
-    const reader = createStatsReader({ cgroup: { version: 2, controllers: { cpu: root } }, clock, report });
+    const reader = createStatsReader({
+      cgroup: { version: 2, controllers: { cpu: root } },
+      clock,
+      taskFigures: noTask,
+      report,
+    });
     onCleanup(t, reader.close);
     const target = { id: 'c', cgroupPath: '/c' };
     await assert.rejects(reader.read(target), { code: 'ENOTDIR' });
