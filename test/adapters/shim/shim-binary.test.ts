@@ -101,6 +101,22 @@ describe('shim binaries', () => {
     assert.equal(BootstrapParams.decode(last?.stdin ?? new Uint8Array(0)).instanceId, 'pod');
   });
 
+  it("are told where events go, but for gVisor's, which ends with its pod when nobody takes one", async () => {
+    const binaries = binariesWith();
+    const start = async (runtimeType: string, version: string) => {
+      await script(version, 'printf unix:///run/x');
+      await utimes(path, 1, Number.parseFloat(version));
+      const asked = spawner.requests.length;
+      await binaries.start({ ...handlerOf(path), runtimeType }, 'pod', bundlePath);
+      const requests = spawner.requests.slice(asked);
+      const fed = BootstrapParams.decode(requests.at(-1)?.stdin ?? new Uint8Array(0)).containerdTtrpcAddress;
+      return [...new Set(requests.map(({ env }) => env['TTRPC_ADDRESS'])), fed];
+    };
+    assert.deepEqual(await start('io.containerd.fake.v2', '2.2.0'), ['/events', '']);
+    assert.deepEqual(await start('io.containerd.fake.v2', '2.3.0'), ['/events', '/events']);
+    assert.deepEqual(await start('io.containerd.runsc.v1', '2.4.0'), [undefined, '']);
+  });
+
   it('that know no -v are fed nothing, and asked again the next time', async () => {
     const asked = spawner.requests.length;
     const binaries = binariesWith();

@@ -10,6 +10,7 @@ import * as z from 'zod';
 import { FailureError } from '../../../domain/model/errors.ts';
 import { readAs } from '../../../platform/foreign-json.ts';
 import { BootstrapParams, BootstrapResult, LogLevel } from '../../../wire/runtime/bootstrap/v1/bootstrap.ts';
+import type { RuntimeHandler } from '../../../domain/model/runtime-handler.ts';
 import type { ShimVersion } from '../../../domain/model/shim-version.ts';
 
 /** The namespace that all of a kubelet's containers live in. */
@@ -68,14 +69,22 @@ export const shimArguments = ({ action, id, bundlePath, daemonAddress }: ShimInv
   action,
 ];
 
+/**
+ * Shims that end themselves, with all that they run, when nobody takes an event, as while the daemon restarts: gVisor's does, if it
+ * was told where events go. Exits are known by the reply to Wait, and kills for lack of memory are counted, so such a shim is told
+ * nothing, as CRI-O does.
+ */
+export const isToldOfEvents = ({ runtimeType }: Pick<RuntimeHandler, 'runtimeType'>): boolean =>
+  !runtimeType.startsWith('io.containerd.runsc.');
+
 /** The environment of `start` and `delete`, and of the shim that stays: nothing of the daemon's own but `inherited`. */
 export const shimEnvironment = (
-  eventsAddress: string,
+  eventsAddress: string | null,
   daemonAddress: string,
   inherited: Readonly<Record<string, string>>,
 ): Record<string, string> => ({
   ...inherited,
-  TTRPC_ADDRESS: eventsAddress,
+  ...(eventsAddress === null ? {} : { TTRPC_ADDRESS: eventsAddress }),
   GRPC_ADDRESS: daemonAddress,
   NAMESPACE: shimNamespace,
   MAX_SHIM_VERSION: '2',
@@ -86,7 +95,7 @@ export const shimEnvironment = (
 export const startInput = (
   version: ShimVersion | null,
   id: string,
-  eventsAddress: string,
+  eventsAddress: string | null,
   daemonAddress: string,
 ): Uint8Array =>
   readsBootstrapParams(version)
@@ -95,7 +104,7 @@ export const startInput = (
           instanceId: id,
           namespace: shimNamespace,
           logLevel: LogLevel.LOG_LEVEL_INFO,
-          containerdTtrpcAddress: eventsAddress,
+          containerdTtrpcAddress: eventsAddress ?? '',
           containerdGrpcAddress: daemonAddress,
           containerdBinary: publishBinary,
         }),

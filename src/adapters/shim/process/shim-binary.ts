@@ -13,6 +13,7 @@ import { isAtOrBelow, readMountPoints } from '../../../platform/linux/mounts.ts'
 import type { RunResult, Spawner } from '../../../platform/spawner/types.ts';
 import type { ShimVersion } from '../../../domain/model/shim-version.ts';
 import {
+  isToldOfEvents,
   parseShimVersion,
   parseStartOutput,
   type ShimEndpoint,
@@ -94,12 +95,19 @@ const isAnythingLeft = async (id: string, bundlePath: string): Promise<boolean> 
 
 export const createShimBinaries = (options: ShimBinariesOptions): ShimBinaries => {
   const { spawner, timings, eventsAddress, daemonAddress, environment, log } = options;
-  const env = shimEnvironment(eventsAddress, daemonAddress, environment);
+  const addressFor = (handler: RuntimeHandler): string | null => (isToldOfEvents(handler) ? eventsAddress : null);
   /** Keyed by path and what stat tells of the file: a binary that was replaced is asked again. */
   const versions = new Map<string, { readonly file: string; readonly version: Promise<ShimVersion | null> }>();
 
-  const run = async (command: string, args: readonly string[], cwd: string, stdin: Uint8Array): Promise<Uint8Array> => {
+  const run = async (
+    handler: RuntimeHandler,
+    command: string,
+    args: readonly string[],
+    cwd: string,
+    stdin: Uint8Array = new Uint8Array(0),
+  ): Promise<Uint8Array> => {
     const timeoutMs = timings.binaryMs;
+    const env = shimEnvironment(addressFor(handler), daemonAddress, environment);
     const result = await spawner.run({ command, args, env, cwd, stdin, timeoutMs, outputBytesMax });
     if (result.exitCode === 0 && !result.timedOut && !result.truncated) return result.stdout;
     const complaint = result.truncated ? 'it printed more than any shim does' : complaintOf(result, timeoutMs);
@@ -111,11 +119,11 @@ export const createShimBinaries = (options: ShimBinariesOptions): ShimBinaries =
     return `${dev} ${ino} ${mtimeMs} ${size}`;
   };
 
-  const versionOf = async (path: string): Promise<ShimVersion | null> => {
+  const versionOf = async (handler: RuntimeHandler, path: string): Promise<ShimVersion | null> => {
     const file = await fileOf(path);
     const known = versions.get(path);
     if (known?.file === file) return known.version;
-    const version = run(path, ['-v'], '/', new Uint8Array(0)).then((stdout) =>
+    const version = run(handler, path, ['-v'], '/').then((stdout) =>
       parseShimVersion(Buffer.from(stdout).toString('utf8')),
     );
     const entry = { file, version };
@@ -143,10 +151,10 @@ export const createShimBinaries = (options: ShimBinariesOptions): ShimBinaries =
       });
       await rm(notFound, { force: true });
       // A shim that does not know -v is not containerd's: it gets what all bear.
-      const version = await versionOf(path).catch(() => null);
-      const stdin = startInput(version, id, eventsAddress, daemonAddress);
+      const version = await versionOf(handler, path).catch(() => null);
+      const stdin = startInput(version, id, addressFor(handler), daemonAddress);
       const args = shimArguments({ action: 'start', id, bundlePath, daemonAddress });
-      return { ...parseStartOutput(await run(path, args, bundlePath, stdin)), version };
+      return { ...parseStartOutput(await run(handler, path, args, bundlePath, stdin)), version };
     },
     delete: async (handler, id, bundlePath) => {
       checkBundlePath(id, bundlePath);
@@ -155,7 +163,7 @@ export const createShimBinaries = (options: ShimBinariesOptions): ShimBinaries =
       const args = shimArguments({ action: 'delete', id, bundlePath, daemonAddress });
       const path = await find(handler);
       try {
-        await run(path, args, bundlePath, new Uint8Array(0));
+        await run(handler, path, args, bundlePath);
       } catch (error) {
         // Some fail where they find no note of a task, as gVisor's do: then they have made none, or deleted it before.
         if (takesRuncOptions(handler) || (await isAnythingLeft(id, bundlePath))) throw error;
