@@ -5,7 +5,7 @@
  */
 import { chmodSync, chownSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { errorCodeOf } from '../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../platform/error-code.ts';
 import { FailureError, messageOf } from '../domain/model/errors.ts';
 import type { Config } from '../config/config.ts';
 import { DIRECTORIES_OF_NODE } from '../domain/oci/directories-of-node.ts';

@@ -5,7 +5,7 @@
 import { stat } from 'node:fs/promises';
 import type { Logger } from 'pino';
 import { Subject, takeUntil } from 'rxjs';
-import { errorCodeOf } from '../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../platform/error-code.ts';
 import type { Config } from '../config/config.ts';
 import { grpcCodeOf, messageOf } from '../domain/model/errors.ts';
 import type { Sequenced } from '../domain/model/records.ts';

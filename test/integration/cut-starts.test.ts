@@ -8,7 +8,7 @@ import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs';
 import { readdir, readFile, readlink, symlink, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { errorCodeOf } from '../../src/platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../src/platform/error-code.ts';
 import { type ContainerStatus, ContainerState } from '../../src/wire/cri/api.ts';
 import { exists } from '../../src/platform/linux/exists.ts';
 import { asNewerShim, testShims } from '../adapters/shim/rig/shims.ts';

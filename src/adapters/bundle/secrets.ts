@@ -10,7 +10,7 @@ import { open, readFile, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { writeFileWhole } from '../../platform/linux/files.ts';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 
 export interface SecretVault {
   /** Keeps the value for `keepMs` from now on and gives the token that stands for it. */

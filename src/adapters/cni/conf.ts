@@ -7,6 +7,7 @@ import { constants } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import type { CniConfList, CniPluginConf } from '../../domain/model/cni.ts';
 import { parseAs } from '../../platform/foreign-json.ts';
 import { highestSupported, OLDEST_VERSION, supportedVersionsText } from './versions.ts';
@@ -97,7 +98,7 @@ const readBounded = async (path: string): Promise<string> => {
   }
 };
 
-const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT';
+const isMissing = (error: unknown): boolean => errorCodeOf(error) === 'ENOENT';
 
 const confFileNames = async (directory: string, extensions: readonly string[]): Promise<string[]> => {
   const entries = await readdir(directory, { withFileTypes: true });

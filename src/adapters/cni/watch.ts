@@ -6,6 +6,7 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
+import { errorCodeOf } from '../../platform/error-code.ts';
 
 export interface DirectoryWatch {
   /**
@@ -69,7 +70,7 @@ export const createDirectoryWatch = ({
       watcher = watch(path);
     } catch (error) {
       // Gone since it was looked at: its parent is watched already and has told, or will.
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') onFailure(error as Error);
+      if (errorCodeOf(error) !== 'ENOENT') onFailure(error as Error);
       return;
     }
     const entry: Watched = { watcher, identity, names };

@@ -8,7 +8,7 @@ import { mkdirSync, renameSync, statSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import { sha256Of } from './chain-ids.ts';
 import { asDiskFull, diskFull } from './disk-full.ts';
 import { blobPath, type ImageLayout, partialPath, WRITING_SUFFIX } from './layout.ts';

@@ -6,6 +6,7 @@ import { read } from 'node:fs';
 import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { constants, createZstdDecompress } from 'node:zlib';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import { FailureError } from '../../domain/model/errors.ts';
 import type { Inflater } from '../../platform/linux/inflate/inflater.ts';
 
@@ -117,7 +118,7 @@ async function* zstdOf(read: ReadPacked): AsyncGenerator<Buffer> {
   try {
     yield* frames.pipe(decoder) as AsyncIterable<Buffer>;
   } catch (error) {
-    const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
+    const code = errorCodeOf(error);
     if (code === 'ZSTD_error_memory_allocation') throw tooLittleMemory();
     if (code?.startsWith('Z_') || code?.startsWith('ZSTD_') || code === 'ERR_STREAM_PREMATURE_CLOSE') {
       throw broken((error as Error).message);

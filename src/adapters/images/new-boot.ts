@@ -8,7 +8,7 @@ import type { Stats } from 'node:fs';
 import { chmod, mkdir, open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { namesIn, writeFileWhole } from '../../platform/linux/files.ts';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import { digestOfHex, type ImageLayout, INFO_FILE, partialPath } from './layout.ts';
 import { isMarked, ON_DISK_MODE } from './on-disk.ts';
 import { moveToTrash } from './trash.ts';

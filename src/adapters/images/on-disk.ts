@@ -6,7 +6,7 @@
 import { open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ImageContent } from '../../domain/model/image-content.ts';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import { blobPath, type ImageLayout, INFO_FILE, snapshotDir } from './layout.ts';
 
 const WRITABLE = 0o222;

@@ -4,7 +4,7 @@
  * Pure but for that file: what the bytes are worth, a digest says.
  */
 import { closeSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 
 /** From the first byte to the one before `to`. */
 export interface Stretch {

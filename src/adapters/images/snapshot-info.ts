@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import * as z from 'zod';
 import { isDigest } from '../../domain/image/reference.ts';
 import { readAs } from '../../platform/foreign-json.ts';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import { INFO_FILE, LAYER_DIR } from './layout.ts';
 
 const digestSchema = z.string().refine(isDigest);

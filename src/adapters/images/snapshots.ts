@@ -11,7 +11,7 @@ import { nodeIdOf } from '../../domain/oci/user-namespace.ts';
 import type { PodUserNamespace } from '../../domain/model/user-namespace.ts';
 import { isThere } from '../../platform/linux/exists.ts';
 import { settleAll } from '../../platform/linux/settle-all.ts';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import { containerDir, type ImageLayout, LAYER_DIR, layerDir } from './layout.ts';
 import type { Snapshots } from './snapshots-port.ts';
 import type { Trees } from './trees/trees.ts';

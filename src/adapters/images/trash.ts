@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, rename, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { namesIn } from '../../platform/linux/files.ts';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import type { ImageLayout } from './layout.ts';
 import type { Trees } from './trees/trees.ts';
 

@@ -6,7 +6,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { namesIn } from '../../platform/linux/files.ts';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import { digestOfHex, type ImageLayout } from './layout.ts';
 import { readSnapshotInfo, type SnapshotInfo } from './snapshot-info.ts';
 

@@ -6,7 +6,7 @@ import { glob, stat } from 'node:fs/promises';
 import type { BlockDevice, BlockIOClasses, BlockIOFact } from '../../domain/model/classes.ts';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { shown } from '../../domain/oci/refuse.ts';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import { majorOf, minorOf, typeOf } from './devices.ts';
 import { parseFiles } from './parse-files.ts';
 import { readTrustedFile } from './trusted-file.ts';

@@ -8,7 +8,7 @@ import type { CdiDevice, CdiSpec } from '../../domain/model/cdi.ts';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { shown } from '../../domain/oci/refuse.ts';
 import { namesIn } from '../../platform/linux/files.ts';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import { type FileText, parseFiles, type ParsedFile } from './parse-files.ts';
 import { checkTrustedDirectory, readTrustedFile } from './trusted-file.ts';
 

@@ -8,7 +8,7 @@ import { lstat, readdir, stat } from 'node:fs/promises';
 import { join, normalize } from 'node:path';
 import type { DeviceFact } from '../../domain/model/container-facts.ts';
 import { FailureError } from '../../domain/model/errors.ts';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 
 const DEV = '/dev';
 /** Mounts of their own in every container, or what its runtime makes itself. */

@@ -9,7 +9,7 @@ import type { MountFact } from '../../domain/model/container-facts.ts';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { makeDirectories } from '../../platform/linux/make-directories.ts';
 import { type MountInfo, mountInfoOf, readMountLines } from '../../platform/linux/mounts.ts';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 
 /** Flags of a mount that whoever mounts it again without being its owner has to keep. */
 const KEPT_FLAGS: ReadonlySet<string> = new Set([

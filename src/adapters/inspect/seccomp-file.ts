@@ -5,7 +5,7 @@
 import { isAbsolute } from 'node:path';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { parseJson } from '../../domain/values/parse-json.ts';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import { readBounded } from './bounded-file.ts';
 
 /** Profiles that list every system call twice have some 30 KB; this one is recorded with every container it is for. */

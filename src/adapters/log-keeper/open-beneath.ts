@@ -6,25 +6,23 @@
  */
 import { closeSync, constants, openSync } from 'node:fs';
 import { relative } from 'node:path';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import { makeDirectoriesSync } from '../../platform/linux/make-directories.ts';
 
 const DIRECTORY_MODE = 0o755;
 const DIRECTORY_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY;
 
-/** Not the one of the system calls' module: the keeper does without that. */
-const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined);
-
 const within = (fd: number, name: string): string => `/proc/self/fd/${fd}/${name}`;
 
 /** The descriptor's path is no help to anybody who reads the message. */
 const explain = (error: unknown, directory: string, name: string): Error =>
-  new Error(`${name} in ${directory} can't be opened: ${String(codeOf(error) ?? error)}`, { cause: error });
+  new Error(`${name} in ${directory} can't be opened: ${String(errorCodeOf(error) ?? error)}`, { cause: error });
 
 const openOrMake = (path: string, flags: number): number => {
   try {
     return openSync(path, flags);
   } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error;
+    if (errorCodeOf(error) !== 'ENOENT') throw error;
     makeDirectoriesSync(path, DIRECTORY_MODE);
     return openSync(path, flags);
   }

@@ -1,6 +1,7 @@
 /** NRI's socket: where plugins connect by themselves. Knows nothing of what they say. */
 import type { Socket } from 'node:net';
 import { dirname } from 'node:path';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import { messageOf } from '../../domain/model/errors.ts';
 import { dial } from '../../platform/linux/dial.ts';
 import { makeDirectories } from '../../platform/linux/make-directories.ts';
@@ -18,7 +19,7 @@ const isServed = async (path: string): Promise<boolean> => {
     (await dial({ path }, DIAL_MS)).destroy();
     return true;
   } catch (error) {
-    return !(error instanceof Error && 'code' in error && NOBODY.includes(error.code));
+    return !NOBODY.includes(errorCodeOf(error));
   }
 };
 

@@ -16,7 +16,7 @@ import { createPathCleaner, type Files } from '../../platform/linux/files.ts';
 import type { Snapshots } from '../images/snapshots-port.ts';
 import { writeLabel } from '../../platform/linux/selinux.ts';
 import { settleAll } from '../../platform/linux/settle-all.ts';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 
 export interface SandboxDependencies {

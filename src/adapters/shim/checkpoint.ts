@@ -14,7 +14,7 @@ import { cgroupDirectory } from '../../platform/linux/cgroup-path.ts';
 import { CGROUP_ROOT, readCgroupFacts } from '../../platform/linux/cgroups.ts';
 import { digestOf } from '../../platform/linux/file-digest.ts';
 import { unfinishedName } from '../../platform/linux/files.ts';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import { isTimeout } from '../../platform/ttrpc/status.ts';
 import type { RunResult } from '../../platform/spawner/types.ts';
 import { CheckpointOptions } from '../../wire/types/runc/options/oci.ts';

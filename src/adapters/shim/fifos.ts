@@ -7,7 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { FailureError } from '../../domain/model/errors.ts';
 import { type FileCalls, pooledCalls } from '../../platform/linux/file-calls.ts';
 import { fifoSocket } from '../../platform/linux/fifo-socket.ts';
-import { closeDescriptor, errorCodeOf, NodeType } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
+import { closeDescriptor, NodeType } from '../../platform/linux/syscalls.ts';
 
 const ownerOnly = 0o600;
 

@@ -10,7 +10,7 @@ import type { EffectOf, EffectResults } from '../../domain/model/effects.ts';
 import type { TaskCheckpoint } from '../../domain/model/effects/checkpoint.ts';
 import { FailureError } from '../../domain/model/errors.ts';
 import { writeFileWhole } from '../../platform/linux/files.ts';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import {
   archiveMode,
   collect,

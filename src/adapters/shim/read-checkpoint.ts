@@ -9,7 +9,7 @@ import type { EffectOf, EffectResults } from '../../domain/model/effects.ts';
 import { FailureError } from '../../domain/model/errors.ts';
 import { describedPod } from '../../domain/pod-sandbox/checkpoint-description.ts';
 import type { DescribedPod } from '../../domain/model/pod-restore.ts';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import { criuProblem, findTool } from './checkpoint.ts';
 import type { CheckpointTools } from './checkpoint-command.ts';
 import { attempting } from './failures.ts';

@@ -5,6 +5,7 @@
 import { close as closeCallback, open as openCallback, read as readCallback } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import type { FileTexts } from './usage.ts';
 
 /** The largest, memory.stat, has less than 2 KiB. */
@@ -26,11 +27,9 @@ export interface OpenFiles {
   readonly close: () => Promise<void>;
 }
 
-const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined);
-
 /** What this kernel, or this container's configuration, does not have. */
-const isAbsent = (error: unknown): boolean => ['ENOENT', 'EOPNOTSUPP', 'EACCES'].includes(String(codeOf(error)));
-const isGone = (error: unknown): boolean => codeOf(error) === 'ENODEV';
+const isAbsent = (error: unknown): boolean => ['ENOENT', 'EOPNOTSUPP', 'EACCES'].includes(String(errorCodeOf(error)));
+const isGone = (error: unknown): boolean => errorCodeOf(error) === 'ENODEV';
 
 const readAll = (fd: number, buffer: Buffer): Promise<string> =>
   new Promise((resolve, reject) => {

@@ -3,7 +3,7 @@
  * are looked at: no container decides how much is read.
  */
 import { opendir, readlink, stat } from 'node:fs/promises';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import { readStart } from './read-start.ts';
 import type { CgroupFigures } from './types.ts';
 

@@ -1,6 +1,6 @@
 /** Reading the kernel's files once: as much as the buffer holds, so that no container decides how much is read. */
 import { type FileHandle, open } from 'node:fs/promises';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/error-code.ts';
 
 /** ENODEV is a removed cgroup's, ESRCH a process's; EOPNOTSUPP and EINVAL say that the kernel keeps no such account. */
 const GONE: readonly (string | undefined)[] = ['ENOENT', 'ENODEV', 'ESRCH', 'EOPNOTSUPP', 'EINVAL', 'EACCES'];

@@ -5,6 +5,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { errorCodeOf } from '../../platform/error-code.ts';
 import { messageOf } from '../../domain/model/errors.ts';
 import { CliError, failure } from '../command.ts';
 import { withRemedy } from '../damage.ts';
@@ -162,7 +163,7 @@ const listening = async (server: Server, port: number): Promise<void> => {
   try {
     await once(server, 'listening');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    if (errorCodeOf(error) !== 'EADDRINUSE') throw error;
     throw failure(`Port ${port} of 127.0.0.1 is taken; give another --port, or none for one that is free.`, error);
   }
 };

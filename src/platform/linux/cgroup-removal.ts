@@ -11,7 +11,7 @@ import { SIGKILL } from '../../domain/values/signals.ts';
 import { cgroupDirectory } from './cgroup-path.ts';
 import { readMountInfo } from './mounts.ts';
 import { holdProcess, readProcessStat } from './processes.ts';
-import { errorCodeOf } from './syscalls.ts';
+import { errorCodeOf } from '../error-code.ts';
 
 /** A killed process leaves its cgroup a moment after it counts as ended, which nothing tells in version 1. */
 const AGAIN_MS = 10;

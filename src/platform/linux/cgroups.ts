@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CgroupFacts } from '../../domain/model/node-facts.ts';
 import { type MountInfo, readMountInfo } from './mounts.ts';
-import { errorCodeOf } from './syscalls.ts';
+import { errorCodeOf } from '../error-code.ts';
 import { exists } from './exists.ts';
 
 export const CGROUP_ROOT = '/sys/fs/cgroup';

@@ -1,6 +1,6 @@
 /** Whether there is a file at a path: asked leniently, or so that only a file that is certainly not there is taken for none. */
 import { access } from 'node:fs/promises';
-import { errorCodeOf } from './syscalls.ts';
+import { errorCodeOf } from '../error-code.ts';
 
 /** What cannot be looked at counts as not there: nothing could be done with it. */
 export const exists = (path: string): Promise<boolean> =>

@@ -10,7 +10,7 @@ import { isAtOrBelow } from './mounts.ts';
 import { mountsBelow } from './mounts-below.ts';
 import { settleAll } from './settle-all.ts';
 import { readSmallTree, removeSmallTree } from './small-tree.ts';
-import { errorCodeOf } from './syscalls.ts';
+import { errorCodeOf } from '../error-code.ts';
 
 /** Passable for whoever knows what it is looking for, to be listed by root alone. */
 const PASSABLE_DIRECTORY_MODE = 0o711;

@@ -7,7 +7,8 @@
  */
 import type { Stats } from 'node:fs';
 import { lstat, readdir, readlink } from 'node:fs/promises';
-import { errorCodeOf, readXattr } from './syscalls.ts';
+import { errorCodeOf } from '../error-code.ts';
+import { readXattr } from './syscalls.ts';
 
 /** A name in the merged tree: the directories that make up one, uppermost first, or a path of something else. */
 export type LayerEntry = LayerDirectory | LayerFile;

@@ -1,15 +1,16 @@
 /**
  * Makes a directory with all that are missing above it, as mkdir -p does, where others name the path. Node's own way (mkdir with
  * `recursive`) tries for ever where a directory that is there takes none: in /proc, and in one that is being removed. Imports
- * nothing of ours: the log keeper has it, too.
+ * nothing of ours but what loads nothing: the log keeper has it, too.
  */
 import { mkdirSync, statSync } from 'node:fs';
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { errorCodeOf } from '../error-code.ts';
 
-const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined);
-const isThere = (error: unknown): boolean => codeOf(error) === 'EEXIST';
-const lacksOneAbove = (error: unknown, path: string): boolean => codeOf(error) === 'ENOENT' && dirname(path) !== path;
+const isThere = (error: unknown): boolean => errorCodeOf(error) === 'EEXIST';
+const lacksOneAbove = (error: unknown, path: string): boolean =>
+  errorCodeOf(error) === 'ENOENT' && dirname(path) !== path;
 
 /** The path, if it was made; undefined: it is there. */
 const makeOne = async (path: string, mode: number): Promise<string | undefined> => {

@@ -5,7 +5,7 @@
 import { readFile, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { messageOf } from '../../domain/model/errors.ts';
-import { errorCodeOf } from './syscalls.ts';
+import { errorCodeOf } from '../error-code.ts';
 
 /** statfs(2) types of file systems that the kernel mounts with mapped ids, and that image layers are put on. */
 const MAPPABLE = new Set([

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import type { CgroupFacts } from '../../domain/model/node-facts.ts';
 import { cgroupDirectory } from './cgroup-path.ts';
 import { parseProcessStat } from './processes.ts';
-import { errorCodeOf } from './syscalls.ts';
+import { errorCodeOf } from '../error-code.ts';
 
 const OOM_SCORE_PATH = '/proc/self/oom_score_adj';
 

@@ -8,7 +8,8 @@ import { readFile, readlink } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { node } from 'koffi';
 import { orAfter } from '../rpc/timeout.ts';
-import { closeDescriptor, errorCodeOf, openPidfd, signalPidfd } from './syscalls.ts';
+import { errorCodeOf } from '../error-code.ts';
+import { closeDescriptor, openPidfd, signalPidfd } from './syscalls.ts';
 
 export interface ProcessStat {
   readonly pid: number;

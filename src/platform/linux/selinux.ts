@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';
 import type { SelinuxContexts } from '../../domain/model/selinux.ts';
 import type { Spawner } from '../spawner/types.ts';
-import { errorCodeOf, writeXattr } from './syscalls.ts';
+import { errorCodeOf } from '../error-code.ts';
+import { writeXattr } from './syscalls.ts';
 
 /** Where the node's policy is. */
 const SELINUX_CONFIG_DIR = '/etc/selinux';

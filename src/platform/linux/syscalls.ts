@@ -7,6 +7,7 @@
 import type { Socket } from 'node:net';
 import { getSystemErrorMessage, getSystemErrorName } from 'node:util';
 import { errno } from 'koffi';
+import { errorCodeOf } from '../error-code.ts';
 import { callInPool, native, type NativeFunction } from './native.ts';
 import { createSemaphore } from './semaphore.ts';
 
@@ -92,10 +93,6 @@ export const inPool = <Args extends unknown[]>(
   call: NativeFunction<Args>,
   ...args: Args
 ): Promise<number> => poolTurn(null, () => callInPool(call, args, (result) => checked(syscall, subject, result)));
-
-/** The code of a system error (ENOENT, …), or undefined for any other thing that was thrown. */
-export const errorCodeOf = (error: unknown): string | undefined =>
-  error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
 
 const LOCK_EX = 2;
 

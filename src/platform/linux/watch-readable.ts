@@ -1,7 +1,7 @@
 /** Descriptors of pipes and FIFOs that are read where nothing else may be done between two reads: no stream, no buffer. */
 import { readSync } from 'node:fs';
 import { node } from 'koffi';
-import { errorCodeOf } from './syscalls.ts';
+import { errorCodeOf } from '../error-code.ts';
 
 /**
  * Calls back whenever there is something to read, or the last writer has gone; not while none has come yet. Does not keep

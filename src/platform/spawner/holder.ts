@@ -5,7 +5,7 @@
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { FailureError } from '../../domain/model/errors.ts';
 import { type ProcessStat, parseProcessStat } from '../linux/processes.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
+import { errorCodeOf } from '../error-code.ts';
 import type { ProcessName } from './types.ts';
 
 /** null: there is no such process. */

@@ -1,5 +1,5 @@
 /** Signals process groups. Both the spawner and, should it die, its client end with this what is under way. */
-import { errorCodeOf } from '../linux/syscalls.ts';
+import { errorCodeOf } from '../error-code.ts';
 
 /** SIGKILL to a process group; one that is gone is nothing. */
 export const killGroup = (processGroup: number): void => {

@@ -6,7 +6,8 @@ import { closeSync, constants, mkdirSync, openSync, rmSync, statSync } from 'nod
 import { dirname } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';
 import { mountCalls } from '../linux/mounts.ts';
-import { detachMount, errorCodeOf, mount, mountMapped } from '../linux/syscalls.ts';
+import { errorCodeOf } from '../error-code.ts';
+import { detachMount, mount, mountMapped } from '../linux/syscalls.ts';
 import { openNamespaceOf } from './holder.ts';
 import type { MappedMountsRequest, Spawner } from './types.ts';
 

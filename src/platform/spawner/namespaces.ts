@@ -6,15 +6,8 @@
 import { closeSync, constants, mkdirSync, openSync, readSync, statfsSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';
-import {
-  bringLoopbackUp,
-  detachMount,
-  enterNamespace,
-  errorCodeOf,
-  Namespace,
-  setHostname,
-  unshare,
-} from '../linux/syscalls.ts';
+import { errorCodeOf } from '../error-code.ts';
+import { bringLoopbackUp, detachMount, enterNamespace, Namespace, setHostname, unshare } from '../linux/syscalls.ts';
 import { openNamespaceOf } from './holder.ts';
 import { DIRECTORY_MODE, mountAs } from './mounts.ts';
 import type { NamespacesRequest, ProcessName } from './types.ts';

@@ -13,7 +13,8 @@ import { type CgroupJoining, createCgroupJoining } from '../linux/cgroup-joining
 import { giveBackWhenQuiet } from '../linux/give-back.ts';
 import { memoryCgroupOf } from '../linux/memory-cgroup.ts';
 import { reapChildren, spawnProgram } from '../linux/spawn.ts';
-import { errorCodeOf, lockWaiting } from '../linux/syscalls.ts';
+import { errorCodeOf } from '../error-code.ts';
+import { lockWaiting } from '../linux/syscalls.ts';
 import { mountAllMapped, mountFrom, unmountAll, unpin } from './mounts.ts';
 import { pinNamespaces, pinNetnsOf, readNetDev } from './namespaces.ts';
 import {

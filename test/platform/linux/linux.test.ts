@@ -20,9 +20,9 @@ import {
   readExecutable,
   readProcessStat,
 } from '../../../src/platform/linux/processes.ts';
+import { errorCodeOf } from '../../../src/platform/error-code.ts';
 import {
   deviceNumber,
-  errorCodeOf,
   listXattrs,
   makeNode,
   mount,

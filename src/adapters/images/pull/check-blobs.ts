@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { open, readdir } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDigest } from '../../../domain/image/reference.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../../platform/error-code.ts';
 import { blobPath, digestOfHex, type ImageLayout } from '../layout.ts';
 
 const READ_BYTES = 256 * 1024;

@@ -6,7 +6,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../../platform/error-code.ts';
 import type * as Parser from './hosts-file.ts';
 import type { HostCapability, SaidServer, ServerWords } from './hosts-file.ts';
 import { authorityProblem, clientPairProblem } from './pem.ts';

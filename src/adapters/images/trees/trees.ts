@@ -6,7 +6,7 @@
 import { lstat, unlink } from 'node:fs/promises';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
 import { readSmallTree, removeSmallTree } from '../../../platform/linux/small-tree.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../../platform/error-code.ts';
 import { createPendingReplies } from '../../../platform/rpc/pending.ts';
 import { createBackgroundThread } from '../background-thread.ts';
 import { pooledLayerCalls } from './layer-calls.ts';

@@ -5,7 +5,7 @@
  */
 import type { Stats } from 'node:fs';
 import { OPAQUE_XATTR } from '../../../platform/linux/layer-tree.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../../platform/error-code.ts';
 import { inDirectory, nameOf, parentOf, provenDirectories } from './directories-by-path.ts';
 import type { LayerCalls } from './layer-calls.ts';
 

@@ -11,7 +11,7 @@ import type { GivenArchive } from '../../../domain/model/effects/checkpoint.ts';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
 import { digestOf } from '../../../platform/linux/file-digest.ts';
 import { keepFreeSpace } from '../../../platform/linux/free-space.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../../platform/error-code.ts';
 
 const COPY_MODE = 0o600;
 /** Of Ed25519. */

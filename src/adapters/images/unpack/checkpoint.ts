@@ -12,7 +12,7 @@ import { CHECKPOINT_FILES } from '../../../domain/model/checkpoint-files.ts';
 import type { GivenArchive } from '../../../domain/model/effects/checkpoint.ts';
 import { FailureError } from '../../../domain/model/errors.ts';
 import type { DescribedImage } from '../../../domain/model/pod-restore.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../../platform/error-code.ts';
 import { containerDir, type ImageLayout, LAYER_DIR } from '../layout.ts';
 import type { UnpackCheckpoint } from '../snapshots-port.ts';
 import type { Trees } from '../trees/trees.ts';

@@ -10,7 +10,7 @@ import { flushCompileCache } from 'node:module';
 import { FailureError, isFullDisk, messageOf } from '../../../domain/model/errors.ts';
 import { createFastestInflater } from '../../../platform/linux/inflate/fastest.ts';
 import { enterJail } from '../../../platform/linux/jail.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../../platform/error-code.ts';
 import { followArrivals, readArriving } from '../arrivals.ts';
 import { plainOf, readPlain } from '../compression.ts';
 import { createTarReader } from '../tar/reader.ts';

@@ -22,7 +22,8 @@ import {
 import { CHECKPOINT_FILES } from '../../../domain/model/checkpoint-files.ts';
 import { FailureError } from '../../../domain/model/errors.ts';
 import { makeNodeNow, setTimesNow, setTimesOfOpenNow, writeXattrNow } from '../../../platform/linux/jail.ts';
-import { deviceNumber, errorCodeOf, NodeType } from '../../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../../platform/error-code.ts';
+import { deviceNumber, NodeType } from '../../../platform/linux/syscalls.ts';
 import { invalidArchive } from '../tar/header.ts';
 import type { TarEntry } from '../tar/reader.ts';
 import type { FileHandler } from '../tar/sparse.ts';

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { link, mkdir, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ImageLayout } from '../layout.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../../platform/error-code.ts';
 import { spreadDirectoriesIn } from '../../../platform/linux/spread.ts';
 import type { NewRoot } from '../../../platform/spawner/types.ts';
 import type { UnpackRequest } from './protocol.ts';

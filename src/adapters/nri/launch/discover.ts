@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../../domain/model/errors.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../../platform/error-code.ts';
 import { parsePluginName, type PluginName } from '../plugin-names.ts';
 import { pluginName } from '../../../domain/nri/plugins.ts';
 

@@ -8,7 +8,7 @@ import { SIGKILL } from '../../../domain/values/signals.ts';
 import { monotonicMs } from '../../../platform/linux/monotonic.ts';
 import { killTree } from '../../../platform/linux/process-tree.ts';
 import { readProcessStat } from '../../../platform/linux/processes.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../../platform/error-code.ts';
 import { isNotFound } from '../../../platform/ttrpc/status.ts';
 import type { ShimContext } from '../context.ts';
 import type { ExecStream } from '../paths.ts';

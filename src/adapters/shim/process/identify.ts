@@ -5,7 +5,7 @@
 import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
 import { FailureError } from '../../../domain/model/errors.ts';
 import { type HeldProcess, holdProcess, readProcessStat } from '../../../platform/linux/processes.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../../platform/error-code.ts';
 
 /** Command lines are read in batches, so that a host with many processes does not flood libuv's pool. */
 const batchSize = 32;

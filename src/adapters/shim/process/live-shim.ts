@@ -9,7 +9,7 @@ import type { ShimAddress } from '../../../domain/model/tasks.ts';
 import { dial } from '../../../platform/linux/dial.ts';
 import type { HeldProcess } from '../../../platform/linux/processes.ts';
 import { createSemaphore, type Semaphore } from '../../../platform/linux/semaphore.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../../platform/error-code.ts';
 import { orAfter } from '../../../platform/rpc/timeout.ts';
 import { createTtrpcClient } from '../../../platform/ttrpc/client.ts';
 import type { ShimVersion } from '../../../domain/model/shim-version.ts';

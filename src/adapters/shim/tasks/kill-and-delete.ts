@@ -10,7 +10,7 @@ import { messageOf } from '../../../domain/model/errors.ts';
 import { SIGKILL } from '../../../domain/values/signals.ts';
 import { removeCgroup } from '../../../platform/linux/cgroup-removal.ts';
 import { isThere } from '../../../platform/linux/exists.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { errorCodeOf } from '../../../platform/error-code.ts';
 import { isClosed, isNotFound } from '../../../platform/ttrpc/status.ts';
 import type { StateResponse } from '../../../wire/runtime/task/v3/shim.ts';
 import { Status } from '../../../wire/types/task/task.ts';
