@@ -14,7 +14,14 @@ const { positionals } = parseArgs({ allowPositionals: true });
 const [target = top] = positionals;
 
 /** Whose services are on the socket; what they import comes with them. */
-const served = ['proto/cri', 'proto/scribe', 'proto/grpc'];
+const served = [
+  'proto/cri',
+  'proto/scribe',
+  'proto/grpc',
+  'proto/services/containers',
+  'proto/services/tasks',
+  'proto/services/version',
+];
 
 interface FieldDescriptor {
   readonly name: string;

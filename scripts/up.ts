@@ -144,6 +144,7 @@ const showHowTo = async ({ root, state, socket }: DemoOptions): Promise<void> =>
     [
       `${crictl.command} --runtime-endpoint ${endpoint} pods${crictl.remedy}`,
       `containerRuntimeEndpoint: unix://${socket}     in kubelet's configuration file`,
+      `--containerd=${socket}     among kubelet's flags, for its metrics of containers`,
       `bin/scribe history --root ${rootWord} --follow`,
       `npm run down${own}     removes the demo pod and stops the daemon`,
     ].join('\n'),

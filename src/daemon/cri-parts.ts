@@ -1,6 +1,7 @@
 /** What the CRI services are given: ways to the engine, the read model and the adapters that know numbers. */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
+import { containerdServices } from '../adapters/cri/services/containerd.ts';
 import { type DaemonPorts, daemonService } from '../adapters/cri/services/scribe-daemon.ts';
 import { type ContainerEventsOptions, createContainerEvents, type EventCursor } from '../adapters/cri/events.ts';
 import { imagesService } from '../adapters/cri/services/scribe-images.ts';
@@ -15,6 +16,9 @@ import { parseNetDev } from '../adapters/stats/network.ts';
 import type { StatsReader, UsageCollector } from '../adapters/stats/types.ts';
 import type * as wire from '../wire/cri/api.ts';
 import { DaemonDefinition } from '../wire/scribe/v1/daemon.ts';
+import { ContainersDefinition } from '../wire/services/containers/v1/containers.ts';
+import { TasksDefinition } from '../wire/services/tasks/v1/tasks.ts';
+import { VersionDefinition } from '../wire/services/version/v1/version.ts';
 import { pinnedBy } from '../domain/image/pinned.ts';
 import { ImagesDefinition } from '../wire/scribe/v1/images.ts';
 import type { Config } from '../config/config.ts';
@@ -124,11 +128,15 @@ export function criParts(sources: CriSources): CriComposition {
     forgetUpload: images.forgetUpload,
     progress: images.progress,
   };
+  const containerd = containerdServices(parts);
   return {
     parts,
     services: (options) => [
       serviceOf(ImagesDefinition, imagesService(parts, transfers), options),
       serviceOf(DaemonDefinition, daemonService(parts, sources.daemon), options),
+      serviceOf(ContainersDefinition, containerd.containers, options),
+      serviceOf(TasksDefinition, containerd.tasks, options),
+      serviceOf(VersionDefinition, containerd.version, options),
     ],
   };
 }

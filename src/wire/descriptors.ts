@@ -376,5 +376,82 @@ export const files: readonly {
    "scribe.v1.Images.Pull"
   ],
   "descriptor": "ChZzY3JpYmUvdjEvaW1hZ2VzLnByb3RvEglzY3JpYmUudjEiIwoLTG9hZFJlcXVlc3QSFAoFY2h1bmsYASABKAxSBWNodW5rIlsKC1B1bGxSZXF1ZXN0EhQKBWltYWdlGAEgASgJUgVpbWFnZRIaCgh1c2VybmFtZRgCIAEoCVIIdXNlcm5hbWUSGgoIcGFzc3dvcmQYAyABKAlSCHBhc3N3b3JkIpoBCg1JbWFnZVByb2dyZXNzEhYKBmRpZ2VzdBgBIAEoCVIGZGlnZXN0EhQKBXBoYXNlGAIgASgJUgVwaGFzZRIdCgpieXRlc19kb25lGAMgASgDUglieXRlc0RvbmUSHwoLYnl0ZXNfdG90YWwYBCABKANSCmJ5dGVzVG90YWwSGwoJaW1hZ2VfaWRzGAUgAygJUghpbWFnZUlkczKCAQoGSW1hZ2VzEjwKBExvYWQSFi5zY3JpYmUudjEuTG9hZFJlcXVlc3QaGC5zY3JpYmUudjEuSW1hZ2VQcm9ncmVzcygBMAESOgoEUHVsbBIWLnNjcmliZS52MS5QdWxsUmVxdWVzdBoYLnNjcmliZS52MS5JbWFnZVByb2dyZXNzMAFiBnByb3RvMw=="
+ },
+ {
+  "name": "google/protobuf/any.proto",
+  "imports": [],
+  "symbols": [
+   "google.protobuf.Any"
+  ],
+  "descriptor": "Chlnb29nbGUvcHJvdG9idWYvYW55LnByb3RvEg9nb29nbGUucHJvdG9idWYiNgoDQW55EhkKCHR5cGVfdXJsGAEgASgJUgd0eXBlVXJsEhQKBXZhbHVlGAIgASgMUgV2YWx1ZUJ2ChNjb20uZ29vZ2xlLnByb3RvYnVmQghBbnlQcm90b1ABWixnb29nbGUuZ29sYW5nLm9yZy9wcm90b2J1Zi90eXBlcy9rbm93bi9hbnlwYqICA0dQQqoCHkdvb2dsZS5Qcm90b2J1Zi5XZWxsS25vd25UeXBlc2IGcHJvdG8z"
+ },
+ {
+  "name": "services/containers/v1/containers.proto",
+  "imports": [
+   "google/protobuf/any.proto"
+  ],
+  "symbols": [
+   "containerd.services.containers.v1.Container",
+   "containerd.services.containers.v1.Container.LabelsEntry",
+   "containerd.services.containers.v1.GetContainerRequest",
+   "containerd.services.containers.v1.GetContainerResponse",
+   "containerd.services.containers.v1.Containers",
+   "containerd.services.containers.v1.Containers.Get"
+  ],
+  "descriptor": "CidzZXJ2aWNlcy9jb250YWluZXJzL3YxL2NvbnRhaW5lcnMucHJvdG8SIWNvbnRhaW5lcmQuc2VydmljZXMuY29udGFpbmVycy52MRoZZ29vZ2xlL3Byb3RvYnVmL2FueS5wcm90byLoAQoJQ29udGFpbmVyEg4KAmlkGAEgASgJUgJpZBJQCgZsYWJlbHMYAiADKAsyOC5jb250YWluZXJkLnNlcnZpY2VzLmNvbnRhaW5lcnMudjEuQ29udGFpbmVyLkxhYmVsc0VudHJ5UgZsYWJlbHMSFAoFaW1hZ2UYAyABKAlSBWltYWdlEigKBHNwZWMYBSABKAsyFC5nb29nbGUucHJvdG9idWYuQW55UgRzcGVjGjkKC0xhYmVsc0VudHJ5EhAKA2tleRgBIAEoCVIDa2V5EhQKBXZhbHVlGAIgASgJUgV2YWx1ZToCOAEiJQoTR2V0Q29udGFpbmVyUmVxdWVzdBIOCgJpZBgBIAEoCVICaWQiYgoUR2V0Q29udGFpbmVyUmVzcG9uc2USSgoJY29udGFpbmVyGAEgASgLMiwuY29udGFpbmVyZC5zZXJ2aWNlcy5jb250YWluZXJzLnYxLkNvbnRhaW5lclIJY29udGFpbmVyMoQBCgpDb250YWluZXJzEnYKA0dldBI2LmNvbnRhaW5lcmQuc2VydmljZXMuY29udGFpbmVycy52MS5HZXRDb250YWluZXJSZXF1ZXN0GjcuY29udGFpbmVyZC5zZXJ2aWNlcy5jb250YWluZXJzLnYxLkdldENvbnRhaW5lclJlc3BvbnNlYgZwcm90bzM="
+ },
+ {
+  "name": "google/protobuf/timestamp.proto",
+  "imports": [],
+  "symbols": [
+   "google.protobuf.Timestamp"
+  ],
+  "descriptor": "Ch9nb29nbGUvcHJvdG9idWYvdGltZXN0YW1wLnByb3RvEg9nb29nbGUucHJvdG9idWYiOwoJVGltZXN0YW1wEhgKB3NlY29uZHMYASABKANSB3NlY29uZHMSFAoFbmFub3MYAiABKAVSBW5hbm9zQoUBChNjb20uZ29vZ2xlLnByb3RvYnVmQg5UaW1lc3RhbXBQcm90b1ABWjJnb29nbGUuZ29sYW5nLm9yZy9wcm90b2J1Zi90eXBlcy9rbm93bi90aW1lc3RhbXBwYvgBAaICA0dQQqoCHkdvb2dsZS5Qcm90b2J1Zi5XZWxsS25vd25UeXBlc2IGcHJvdG8z"
+ },
+ {
+  "name": "types/task/task.proto",
+  "imports": [
+   "google/protobuf/any.proto",
+   "google/protobuf/timestamp.proto"
+  ],
+  "symbols": [
+   "containerd.v1.types.Process",
+   "containerd.v1.types.ProcessInfo",
+   "containerd.v1.types.Status"
+  ],
+  "descriptor": "ChV0eXBlcy90YXNrL3Rhc2sucHJvdG8SE2NvbnRhaW5lcmQudjEudHlwZXMaGWdvb2dsZS9wcm90b2J1Zi9hbnkucHJvdG8aH2dvb2dsZS9wcm90b2J1Zi90aW1lc3RhbXAucHJvdG8ivwIKB1Byb2Nlc3MSIQoMY29udGFpbmVyX2lkGAEgASgJUgtjb250YWluZXJJZBIOCgJpZBgCIAEoCVICaWQSEAoDcGlkGAMgASgNUgNwaWQSMwoGc3RhdHVzGAQgASgOMhsuY29udGFpbmVyZC52MS50eXBlcy5TdGF0dXNSBnN0YXR1cxIUCgVzdGRpbhgFIAEoCVIFc3RkaW4SFgoGc3Rkb3V0GAYgASgJUgZzdGRvdXQSFgoGc3RkZXJyGAcgASgJUgZzdGRlcnISGgoIdGVybWluYWwYCCABKAhSCHRlcm1pbmFsEh8KC2V4aXRfc3RhdHVzGAkgASgNUgpleGl0U3RhdHVzEjcKCWV4aXRlZF9hdBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBSCGV4aXRlZEF0IkkKC1Byb2Nlc3NJbmZvEhAKA3BpZBgBIAEoDVIDcGlkEigKBGluZm8YAiABKAsyFC5nb29nbGUucHJvdG9idWYuQW55UgRpbmZvKlUKBlN0YXR1cxILCgdVTktOT1dOEAASCwoHQ1JFQVRFRBABEgsKB1JVTk5JTkcQAhILCgdTVE9QUEVEEAMSCgoGUEFVU0VEEAQSCwoHUEFVU0lORxAFYgZwcm90bzM="
+ },
+ {
+  "name": "services/tasks/v1/tasks.proto",
+  "imports": [
+   "types/task/task.proto"
+  ],
+  "symbols": [
+   "containerd.services.tasks.v1.GetRequest",
+   "containerd.services.tasks.v1.GetResponse",
+   "containerd.services.tasks.v1.Tasks",
+   "containerd.services.tasks.v1.Tasks.Get"
+  ],
+  "descriptor": "Ch1zZXJ2aWNlcy90YXNrcy92MS90YXNrcy5wcm90bxIcY29udGFpbmVyZC5zZXJ2aWNlcy50YXNrcy52MRoVdHlwZXMvdGFzay90YXNrLnByb3RvIkgKCkdldFJlcXVlc3QSIQoMY29udGFpbmVyX2lkGAEgASgJUgtjb250YWluZXJJZBIXCgdleGVjX2lkGAIgASgJUgZleGVjSWQiRQoLR2V0UmVzcG9uc2USNgoHcHJvY2VzcxgBIAEoCzIcLmNvbnRhaW5lcmQudjEudHlwZXMuUHJvY2Vzc1IHcHJvY2VzczJjCgVUYXNrcxJaCgNHZXQSKC5jb250YWluZXJkLnNlcnZpY2VzLnRhc2tzLnYxLkdldFJlcXVlc3QaKS5jb250YWluZXJkLnNlcnZpY2VzLnRhc2tzLnYxLkdldFJlc3BvbnNlYgZwcm90bzM="
+ },
+ {
+  "name": "google/protobuf/empty.proto",
+  "imports": [],
+  "symbols": [
+   "google.protobuf.Empty"
+  ],
+  "descriptor": "Chtnb29nbGUvcHJvdG9idWYvZW1wdHkucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiIHCgVFbXB0eUJ9ChNjb20uZ29vZ2xlLnByb3RvYnVmQgpFbXB0eVByb3RvUAFaLmdvb2dsZS5nb2xhbmcub3JnL3Byb3RvYnVmL3R5cGVzL2tub3duL2VtcHR5cGL4AQGiAgNHUEKqAh5Hb29nbGUuUHJvdG9idWYuV2VsbEtub3duVHlwZXNiBnByb3RvMw=="
+ },
+ {
+  "name": "services/version/v1/version.proto",
+  "imports": [
+   "google/protobuf/empty.proto"
+  ],
+  "symbols": [
+   "containerd.services.version.v1.VersionResponse",
+   "containerd.services.version.v1.Version",
+   "containerd.services.version.v1.Version.Version"
+  ],
+  "descriptor": "CiFzZXJ2aWNlcy92ZXJzaW9uL3YxL3ZlcnNpb24ucHJvdG8SHmNvbnRhaW5lcmQuc2VydmljZXMudmVyc2lvbi52MRobZ29vZ2xlL3Byb3RvYnVmL2VtcHR5LnByb3RvIkcKD1ZlcnNpb25SZXNwb25zZRIYCgd2ZXJzaW9uGAEgASgJUgd2ZXJzaW9uEhoKCHJldmlzaW9uGAIgASgJUghyZXZpc2lvbjJdCgdWZXJzaW9uElIKB1ZlcnNpb24SFi5nb29nbGUucHJvdG9idWYuRW1wdHkaLy5jb250YWluZXJkLnNlcnZpY2VzLnZlcnNpb24udjEuVmVyc2lvblJlc3BvbnNlYgZwcm90bzM="
  }
 ];

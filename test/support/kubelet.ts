@@ -70,9 +70,15 @@ const defaultNamespace = 'default';
 export interface KubeletOptions {
   /** How long it waits for an answer of the runtime, as "2m0s"; its default is two minutes. */
   readonly runtimeRequestTimeout?: string;
+  /** Its metrics of containers are cAdvisor's, which looks at control groups and asks whose they are, and not the runtime's. */
+  readonly metricsOfCadvisor?: boolean;
 }
 
-const configOf = (dir: string, { socket, dirs }: Daemon, options: KubeletOptions): object => ({
+const configOf = (
+  dir: string,
+  { socket, dirs }: Daemon,
+  { metricsOfCadvisor = false, ...options }: KubeletOptions,
+): object => ({
   apiVersion: 'kubelet.config.k8s.io/v1beta1',
   kind: 'KubeletConfiguration',
   authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
@@ -96,7 +102,11 @@ const configOf = (dir: string, { socket, dirs }: Daemon, options: KubeletOptions
   syncFrequency: '2s',
   crashLoopBackOff: { maxContainerRestartPeriod: '2s' },
   ...options,
-  featureGates: { PodAndContainerStatsFromCRI: true, EventedPLEG: true, KubeletCrashLoopBackOffMax: true },
+  featureGates: {
+    PodAndContainerStatsFromCRI: !metricsOfCadvisor,
+    EventedPLEG: true,
+    KubeletCrashLoopBackOffMax: true,
+  },
 });
 
 /** kubelet wants its root cgroup to be there, in each hierarchy. */
@@ -134,6 +144,7 @@ export const startKubelet = async (owner: Owner, daemon: Daemon, options: Kubele
     `--root-dir=${join(dir, 'root')}`,
     `--cert-dir=${join(dir, 'pki')}`,
     `--hostname-override=${nodeName}`,
+    `--containerd=${daemon.socket}`,
   ];
   const script = `${await ownPlaces(dir)} && exec ${program} ${flags.join(' ')}`;
   const argv = daemon.netns.inside(['unshare', '--mount', '--propagation', 'unchanged', 'sh', '-c', script]);
