@@ -26,6 +26,9 @@ export const checkBundlePath = (id: string, bundlePath: string): void => {
   );
 };
 
+/** Where a bundle has the root file system of its task mounted. */
+export const rootfsOf = (bundlePath: string): string => join(bundlePath, 'rootfs');
+
 /** Where a shim says that the bundle is; null where it cannot be. */
 export const bundleOf = (id: string, told: string): string | null =>
   isAbsolute(told) && basename(told) === id ? told : null;

@@ -1,7 +1,7 @@
 /**
- * What ContainerStats and PodSandboxStats say, from cgroup files, without asking a shim where these tell it. Remembers the containers it was asked about
- * as long as somebody asks: keeps their files open, and samples their CPU time so that usage_nano_cores can be told. The first
- * question about one takes two looks. One container that has gone must not fail a list, and a list of many must not keep
+ * What ContainerStats and PodSandboxStats say, from cgroup files, without asking a shim where these tell it. Remembers the
+ * containers it was asked about as long as somebody asks: keeps their files open, and samples their CPU time so that
+ * usage_nano_cores can be told. The first question about one takes two looks. One container that has gone must not fail a list, and a list of many must not keep
  * other work of the daemon waiting.
  */
 import { join } from 'node:path';

@@ -51,14 +51,13 @@ const createBearers = (): ((state: NodeState, container: Container) => Kind) => 
     const bearer = containers.get(bearers.get(podSandboxId) ?? '');
     if (bearer !== undefined && !hasExited(bearer)) return bearer.id === id ? 'sandbox' : 'container';
     // After a restart of the daemon: who was first has it.
-    const [first = id] = bearers.has(podSandboxId)
+    const alive = bearers.has(podSandboxId)
       ? []
-      : [...containers.values()]
-          .filter((other) => other.podSandboxId === podSandboxId && !hasExited(other))
-          .sort((one, other) => one.seq - other.seq)
-          .map((other) => other.id);
-    bearers.set(podSandboxId, first);
-    return first === id ? 'sandbox' : 'container';
+      : [...containers.values()].filter((other) => other.podSandboxId === podSandboxId && !hasExited(other));
+    const [first] = alive.toSorted((one, other) => one.seq - other.seq);
+    const chosen = first?.id ?? id;
+    bearers.set(podSandboxId, chosen);
+    return chosen === id ? 'sandbox' : 'container';
   };
 };
 
@@ -98,10 +97,12 @@ export const containerdServices = ({ view, version }: Pick<CriParts, 'view' | 'v
     containers: {
       get({ id }) {
         const of = known(view.state, id);
-        const { labels } = 'container' in of ? of.container.config : of.sandbox.config;
-        const kind: Kind = 'container' in of ? kindOf(view.state, of.container) : 'sandbox';
-        const image = 'container' in of ? (of.container.config.image?.image ?? '') : '';
-        return { container: { id, labels: { ...labelsOf(labels), [KIND_LABEL]: kind }, image, spec: SPEC } };
+        const told = (labels: Container['config']['labels'], kind: Kind, image = ''): GetContainerResponse => ({
+          container: { id, labels: { ...labelsOf(labels), [KIND_LABEL]: kind }, image, spec: SPEC },
+        });
+        if ('sandbox' in of) return told(of.sandbox.config.labels, 'sandbox');
+        const { labels, image } = of.container.config;
+        return told(labels, kindOf(view.state, of.container), image?.image);
       },
     },
     tasks: {

@@ -45,15 +45,18 @@ export const identifyShim = async (pid: number, id: string, dir: string): Promis
 const otherPids = async (): Promise<readonly string[]> =>
   (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
 
-/** Whether a process has processes of its own: a shim's containers and commands are that, to the last. */
-export const hasChildren = async (pid: number): Promise<boolean> => {
+/** Whether it is so of any process of the host but this one. */
+const isSoOfAny = async (isSo: (pid: string) => Promise<boolean>): Promise<boolean> => {
   const pids = await otherPids();
   for (let at = 0; at < pids.length; at += batchSize) {
-    const stats = await Promise.all(pids.slice(at, at + batchSize).map((one) => readProcessStat(Number(one))));
-    if (stats.some((stat) => stat?.parentPid === pid)) return true;
+    if ((await Promise.all(pids.slice(at, at + batchSize).map(isSo))).includes(true)) return true;
   }
   return false;
 };
+
+/** Whether a process has processes of its own: a shim's containers and commands are that, to the last. */
+export const hasChildren = (pid: number): Promise<boolean> =>
+  isSoOfAny(async (one) => (await readProcessStat(Number(one)))?.parentPid === pid);
 
 /** A word of its command line has the id in it. One that is the id and no more may be of anybody who asks about it. */
 const isStartedFor = (id: string, commandLine: readonly string[]): boolean =>
@@ -63,14 +66,8 @@ const isStartedFor = (id: string, commandLine: readonly string[]): boolean =>
  * Whether anything but shims runs that was started for a task of that id: what a shim starts to hold one, such as a sandbox or a
  * machine, bears its id or the path of its bundle.
  */
-export const hasProcessesFor = async (id: string): Promise<boolean> => {
-  const pids = await otherPids();
-  for (let at = 0; at < pids.length; at += batchSize) {
-    const commandLines = await Promise.all(pids.slice(at, at + batchSize).map(commandLineOf));
-    if (commandLines.some((commandLine) => isStartedFor(id, commandLine))) return true;
-  }
-  return false;
-};
+export const hasProcessesFor = (id: string): Promise<boolean> =>
+  isSoOfAny(async (pid) => isStartedFor(id, await commandLineOf(pid)));
 
 export interface FoundShim extends HeldProcess {
   readonly pid: number;

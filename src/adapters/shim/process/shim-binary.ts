@@ -24,7 +24,7 @@ import {
 } from './bootstrap.ts';
 import { quoted } from '../failures.ts';
 import { hasProcessesFor } from './identify.ts';
-import { checkBundlePath } from '../paths.ts';
+import { checkBundlePath, rootfsOf } from '../paths.ts';
 import type { ShimTimings } from '../timings.ts';
 
 const outputBytesMax = 65_536;
@@ -35,8 +35,6 @@ const outputBytesMax = 65_536;
 const runtimeFileName = 'runtime';
 /** There while nothing of a bundle can run: the program that was to start its shim was not found. */
 const notFoundFileName = 'shim-not-found';
-/** Where shims mount the root file system of a task. */
-const rootfsName = 'rootfs';
 
 /** A shim that listens, with the version that its binary says; null: it says none. */
 export interface StartedShim extends ShimEndpoint {
@@ -89,7 +87,7 @@ const complaintOf = ({ timedOut, exitCode, signalName, stderr, stdout }: RunResu
 
 /** Of a task: something runs for it, or its root file system is mounted. */
 const isAnythingLeft = async (id: string, bundlePath: string): Promise<boolean> => {
-  const rootfs = join(bundlePath, rootfsName);
+  const rootfs = rootfsOf(bundlePath);
   return (await readMountPoints()).some((path) => isAtOrBelow(path, rootfs)) || (await hasProcessesFor(id));
 };
 

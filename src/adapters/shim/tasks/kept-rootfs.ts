@@ -6,6 +6,7 @@
 import { join } from 'node:path';
 import { joinsUsers } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
+import { rootfsOf } from '../paths.ts';
 
 const BIND = { type: 'bind', options: ['bind'] } as const;
 
@@ -15,7 +16,7 @@ export const keepingRootfs = async (
   bundlePath: string,
   work: () => Promise<void>,
 ): Promise<void> => {
-  const rootfs = join(bundlePath, 'rootfs');
+  const rootfs = rootfsOf(bundlePath);
   const kept = join(bundlePath, 'kept-rootfs');
   const isMounted = async (path: string): Promise<boolean> =>
     (await files.isThere(path)) && (await files.isMountPoint(path));
