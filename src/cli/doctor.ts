@@ -245,6 +245,7 @@ const nriPluginsOf = async ({ nri }: Config): Promise<NriPluginsFound> => {
 const machineResults = async (
   config: Config,
   [network, ...handlerNetworks]: Networks,
+  socketPath: string,
   lastRecordAtMs: number | null,
 ): Promise<readonly DoctorResult[]> => {
   const { serve, journal, runtime, images } = config;
@@ -258,6 +259,7 @@ const machineResults = async (
     node,
     rootDir: serve.rootDir,
     stateDir: serve.stateDir,
+    socketPath,
     diskReserveBytes: journal.diskReserveBytes,
     handlers: runtime.handlers,
     cgroupDriver: runtime.cgroupDriver,
@@ -295,7 +297,7 @@ export const doctor = command({
   name: 'doctor',
   summary: 'check this machine, and what the daemon still owes',
   description: [
-    'Checks what pods need: kernel, capabilities, cgroups, overlayfs (by mounting one and taking it away again), space, shims and OCI runtimes, the CNI configurations and their plugins, iptables, hosts.toml files and certificates of registries, NRI plugins, the clock. And what the journal and, when it runs, the daemon know: work that is still owed because it could not be undone yet, shims that do not answer, what runs or is mounted that no record explains, reports of crashes, what was found bad and passed over, and what is under way since when.',
+    'Checks what pods need: kernel, capabilities, cgroups, overlayfs (by mounting one and taking it away again), space, shims and OCI runtimes, the CNI configurations and their plugins, iptables, hosts.toml files and certificates of registries, NRI plugins, kubelets that run here, the clock. And what the journal and, when it runs, the daemon know: work that is still owed because it could not be undone yet, shims that do not answer, what runs or is mounted that no record explains, reports of crashes, what was found bad and passed over, and what is under way since when.',
     'A warning is something that will be worse than it could be; a problem keeps pods, or some of them, from running. Each comes with what to do about it. Changes nothing, and works with the daemon up or down.',
     'Give it the options that the daemon runs with.',
   ],
@@ -312,7 +314,7 @@ export const doctor = command({
       const networks = await networksOf(config);
       const [answer, machine] = await Promise.all([
         askDaemon(socketPath, rootDir),
-        machineResults(config, networks, journal.lastRecordAtMs),
+        machineResults(config, networks, socketPath, journal.lastRecordAtMs),
       ]);
       const results = [
         ...machine,

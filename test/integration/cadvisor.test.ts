@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { checkKubelets } from '../../src/adapters/doctor/kubelet.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { type Kubelet, startKubelet } from '../support/kubelet.ts';
 import { busyboxName, startNode } from '../support/node.ts';
@@ -53,4 +54,10 @@ test("cAdvisor's metrics of containers have their names, and each pod's network 
   const network =
     metrics.match(/^container_network_receive_bytes_total\{.*interface="eth0".*pod="web-node1".*$/gm) ?? [];
   assert.equal(network.length, 1, network.join('\n'));
+
+  const told = (await checkKubelets(daemon.socket)).filter(({ detail }) => detail.includes('from here'));
+  assert.deepEqual(
+    told.map(({ status, detail }) => [status, detail.replace(/\d+/, 'N')]),
+    [['ok', 'process N has its pods from here, and its metrics of containers']],
+  );
 });

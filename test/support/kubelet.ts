@@ -3,7 +3,7 @@
  * directory. It is kept from changing the machine: what it tunes in /proc/sys and writes below /var/log are files of a
  * mount namespace of its own.
  */
-import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Owner } from './cleanup.ts';
 import type { Daemon } from './daemon.ts';
@@ -134,8 +134,10 @@ const ownPlaces = async (dir: string): Promise<string> => {
 
 /** Starts it in the daemon's network; it is gone, and its cgroups are left to the daemon's, when its owner ends. */
 export const startKubelet = async (owner: Owner, daemon: Daemon, options: KubeletOptions = {}): Promise<Kubelet> => {
-  const program = await goProgram('kubelet');
   const dir = await tempDir(owner);
+  // By its own name, as a node has it.
+  const program = join(dir, 'kubelet');
+  await symlink(await goProgram('kubelet'), program);
   await mkdir(join(dir, 'manifests'));
   await writeFile(join(dir, 'config.json'), JSON.stringify(configOf(dir, daemon, options)));
   await makeCgroups(daemon.dirs.cgroupParent);

@@ -7,6 +7,7 @@ import { type RuntimeHandler, takesRuncOptions } from '../../domain/model/runtim
 import type { NodeFacts } from '../../domain/model/node-facts.ts';
 import type { CgroupDriver } from '../../domain/model/spec-settings.ts';
 import { checkCapabilities, checkCgroupDriver, checkCgroups, checkClock, checkKernel } from './host.ts';
+import { checkKubelets } from './kubelet.ts';
 import { checkCniConfiguration, checkCniPlugins, checkIptables, type NetworkSettings } from './network.ts';
 import { checkNriPlugins, type NriPluginsFound } from './nri-plugins.ts';
 import { checkOciRuntime, checkShim, findShim } from './programs.ts';
@@ -22,6 +23,8 @@ export interface DoctorOptions {
   readonly node: NodeFacts;
   readonly rootDir: string;
   readonly stateDir: string;
+  /** Where the daemon listens. */
+  readonly socketPath: string;
   /** Free space that is kept for what has to be recorded. */
   readonly diskReserveBytes: number;
   readonly handlers: readonly RuntimeHandler[];
@@ -60,7 +63,7 @@ const checkHandler = async (
 /** The results of all checks, always in the same order. Never rejects: what can't be looked at is a problem. */
 export const runDoctor = async (options: DoctorOptions): Promise<readonly DoctorResult[]> => {
   const { node, rootDir, stateDir, diskReserveBytes, handlers, network, path } = options;
-  const [overlayfs, userNamespaces, apparmor, selinux, networks, iptables, space, programs, joining] =
+  const [overlayfs, userNamespaces, apparmor, selinux, networks, iptables, space, programs, joining, kubelets] =
     await Promise.all([
       checkOverlayfs(rootDir),
       checkUserNamespaces({ rootDir, stateDir }),
@@ -76,6 +79,7 @@ export const runDoctor = async (options: DoctorOptions): Promise<readonly Doctor
       Promise.all([checkSpace(rootDir, diskReserveBytes), checkSpace(stateDir, null)]),
       Promise.all(handlers.map((handler) => checkHandler(handler, node, path))),
       checkJoining(node),
+      checkKubelets(options.socketPath),
     ]);
   return [
     checkKernel(node),
@@ -94,6 +98,7 @@ export const runDoctor = async (options: DoctorOptions): Promise<readonly Doctor
     iptables,
     ...checkRegistries(options.registries),
     ...checkNriPlugins(options.nriPlugins),
+    ...kubelets,
     checkClock(options.nowMs, options.lastRecordAtMs),
   ];
 };

@@ -5,9 +5,14 @@
  */
 import { readlink, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { namesIn } from '../../platform/linux/files.ts';
 import { isAtOrBelow, readMountInfo } from '../../platform/linux/mounts.ts';
-import { endsWithin, holdProcess, type ProcessStat, readProcessStat } from '../../platform/linux/processes.ts';
+import {
+  endsWithin,
+  holdProcess,
+  type ProcessStat,
+  readPids,
+  readProcessStat,
+} from '../../platform/linux/processes.ts';
 import { detachMount } from '../../platform/linux/syscalls.ts';
 
 export type Stray =
@@ -21,7 +26,6 @@ const PLACES = ['bundles', 'shims', 'sandboxes', 'netns', 'ipcns', 'utsns'];
 const KEPT = 'shims';
 const SIGKILL = 9;
 const END_WAIT_MS = 5_000;
-const PID = /^\d+$/;
 
 /** The id that a path below a place is about; null when it is about none. */
 const idIn = (stateDir: string, path: string): string | null => {
@@ -32,8 +36,7 @@ const idIn = (stateDir: string, path: string): string | null => {
 };
 
 const allProcesses = async (): Promise<readonly ProcessStat[]> => {
-  const pids = (await namesIn('/proc')).filter((name) => PID.test(name));
-  const stats = await Promise.all(pids.map((pid) => readProcessStat(Number(pid)).catch(() => null)));
+  const stats = await Promise.all((await readPids()).map((pid) => readProcessStat(pid).catch(() => null)));
   return stats.filter((stat) => stat !== null);
 };
 

@@ -4,7 +4,7 @@
  * slow to reap it changes nothing. Must not signal anything but the exact process it was asked to.
  */
 import { closeSync, openSync, read, readFileSync } from 'node:fs';
-import { readFile, readlink } from 'node:fs/promises';
+import { readdir, readFile, readlink } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { node } from 'koffi';
 import { orAfter } from '../rpc/timeout.ts';
@@ -122,6 +122,10 @@ export const readExecutable = async (pid: number): Promise<string | null> => {
     throw error;
   }
 };
+
+/** All processes of the host that this one sees. */
+export const readPids = async (): Promise<readonly number[]> =>
+  (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
 
 /** The words that a process was started with, as it tells them itself; none when it is gone. */
 export const readArguments = async (pid: number): Promise<readonly string[]> => {

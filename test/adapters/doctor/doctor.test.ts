@@ -102,6 +102,7 @@ describe('scribe doctor', { timeout: 60_000 }, () => {
       node: await readHostFacts(),
       rootDir,
       stateDir: join(rootDir, 'not', 'there'),
+      socketPath: join(rootDir, 'scribe.sock'),
       diskReserveBytes: 1,
       handlers: [{ ...runc, shimPath }],
       cgroupDriver: 'cgroupfs',
@@ -117,7 +118,8 @@ describe('scribe doctor', { timeout: 60_000 }, () => {
       path: process.env.PATH ?? '',
     });
     const byCheck = new Map(results.map((result) => [result.check, result]));
-    assert.equal(byCheck.size, results.length, 'no check is made twice');
+    const onceOnly = results.filter(({ check }) => check !== 'kubelet');
+    assert.equal(byCheck.size - 1, onceOnly.length, 'no check is made twice, but of kubelets, of which others may run');
     for (const check of ['kernel', 'overlayfs', `space in ${rootDir}`, 'clock']) {
       const result = byCheck.get(check);
       assert.notEqual(result?.status, undefined, `${check} was not checked`);

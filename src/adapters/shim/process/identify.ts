@@ -2,9 +2,9 @@
  * Finds shims among the processes of the host. A shim's word about itself is checked against /proc before anything is
  * done to a process: a confused shim must not get another process killed.
  */
-import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
+import { readFile, readlink, realpath } from 'node:fs/promises';
 import { FailureError } from '../../../domain/model/errors.ts';
-import { type HeldProcess, holdProcess, readProcessStat } from '../../../platform/linux/processes.ts';
+import { type HeldProcess, holdProcess, readPids, readProcessStat } from '../../../platform/linux/processes.ts';
 import { errorCodeOf } from '../../../platform/error-code.ts';
 
 /** Command lines are read in batches, so that a host with many processes does not flood libuv's pool. */
@@ -12,7 +12,7 @@ const batchSize = 32;
 const idFlag = '-id';
 
 /** Only one that is gone has none: a shim that could not be looked at (no descriptors, say) must not count as gone. */
-const commandLineOf = async (pid: number | string): Promise<readonly string[]> => {
+const commandLineOf = async (pid: number): Promise<readonly string[]> => {
   try {
     return (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
   } catch (error) {
@@ -42,11 +42,10 @@ export const identifyShim = async (pid: number, id: string, dir: string): Promis
   throw new FailureError('ShimFailed', `The shim says that its pid is ${pid}, which is no shim ${id}.`);
 };
 
-const otherPids = async (): Promise<readonly string[]> =>
-  (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+const otherPids = async (): Promise<readonly number[]> => (await readPids()).filter((pid) => pid !== process.pid);
 
 /** Whether it is so of any process of the host but this one. */
-const isSoOfAny = async (isSo: (pid: string) => Promise<boolean>): Promise<boolean> => {
+const isSoOfAny = async (isSo: (pid: number) => Promise<boolean>): Promise<boolean> => {
   const pids = await otherPids();
   for (let at = 0; at < pids.length; at += batchSize) {
     if ((await Promise.all(pids.slice(at, at + batchSize).map(isSo))).includes(true)) return true;
@@ -56,7 +55,7 @@ const isSoOfAny = async (isSo: (pid: string) => Promise<boolean>): Promise<boole
 
 /** Whether a process has processes of its own: a shim's containers and commands are that, to the last. */
 export const hasChildren = (pid: number): Promise<boolean> =>
-  isSoOfAny(async (one) => (await readProcessStat(Number(one)))?.parentPid === pid);
+  isSoOfAny(async (one) => (await readProcessStat(one))?.parentPid === pid);
 
 /** A word of its command line has the id in it. One that is the id and no more may be of anybody who asks about it. */
 const isStartedFor = (id: string, commandLine: readonly string[]): boolean =>
@@ -74,15 +73,16 @@ export interface FoundShim extends HeldProcess {
 }
 
 /** Adds to `found`, which it is the caller's to release. */
-const findAmong = async (pids: readonly string[], id: string, found: FoundShim[]): Promise<void> => {
+const findAmong = async (pids: readonly number[], id: string, found: FoundShim[]): Promise<void> => {
   for (let at = 0; at < pids.length; at += batchSize) {
     const batch = pids.slice(at, at + batchSize);
     const commandLines = await Promise.all(batch.map(commandLineOf));
     for (const [index, commandLine] of commandLines.entries()) {
-      if (!isStartedAs(id, commandLine)) continue;
-      const stat = await readProcessStat(Number(batch[index]));
+      const pid = batch[index];
+      if (pid === undefined || !isStartedAs(id, commandLine)) continue;
+      const stat = await readProcessStat(pid);
       const held = stat === null ? null : await holdProcess(stat);
-      if (stat !== null && held !== null) found.push({ ...held, pid: stat.pid });
+      if (held !== null) found.push({ ...held, pid });
     }
   }
 };
