@@ -241,6 +241,20 @@ for (const [what, moved] of [
     assert.match(follower.output(), /journal\.db was replaced or removed; start again to follow the new journal\./);
   });
 
+test('a journal that another one is copied over, where it lies, ends it with a sentence', async (t) => {
+  const { journal, path, follower } = await follow(t, [restart(1)]);
+  await follower.until(/number 1\./);
+  await journal.close();
+  const other = await rootWith(t, [
+    { ...restart(2), seq: 1 },
+    { ...restart(3), seq: 2 },
+  ]);
+  await copyFile(other.journalPath, path);
+  assert.equal(await follower.ended, 1);
+  assert.match(follower.output(), /journal\.db was replaced or removed; start again to follow the new journal\./);
+  assert.doesNotMatch(follower.output(), /number [23]\./);
+});
+
 test('a signal that tells it to end does so, with no daemon that could record it', async (t) => {
   const { follower } = await follow(t, [restart(1)]);
   await follower.until(/number 1\./);

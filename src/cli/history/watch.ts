@@ -7,6 +7,7 @@ import { type FSWatcher, realpathSync, statSync, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { journalFiles } from '../../journal/files.ts';
 import { failure } from '../command.ts';
+import { isOfSqlite, rememberJournal } from './same-journal.ts';
 
 /** After the last write; a sync that takes longer than the last of these is shown with the next one. */
 const LOOK_AGAIN_MS = [2, 10, 50, 250, 1_000, 5_000] as const;
@@ -15,7 +16,7 @@ const LOOK_AGAIN_MS = [2, 10, 50, 250, 1_000, 5_000] as const;
 const KNOWN_WITHIN_MS = 2_000;
 
 export interface JournalWatch {
-  /** Resolves when it is worth looking; rejects when the journal is another file by now. */
+  /** Resolves when it is worth looking, or it is closed; rejects when the journal is another one by now. */
   readonly changed: () => Promise<void>;
   /** Reads. What is put over a journal is half there for a while, and SQLite then says anything: fails with what is known soon after. */
   readonly reading: <T>(read: () => Promise<T>) => Promise<T>;
@@ -30,8 +31,6 @@ const inodeOf = (path: string): number | null => {
   }
 };
 
-const isOfSqlite = (thrown: unknown): boolean => thrown instanceof Error && thrown.name === 'SqliteError';
-
 /** Starts watching: what is written from now on is told. */
 export const watchJournal = (path: string): JournalWatch => {
   const inode = inodeOf(path);
@@ -44,7 +43,10 @@ export const watchJournal = (path: string): JournalWatch => {
   const isAnother = (): boolean => inodeOf(path) !== inode || (indexInode !== null && inodeOf(index) !== indexInode);
   // Of its own being moved away the kernel tells under the directory's own name.
   const names: readonly (string | null)[] = [basename(file), `${basename(file)}-wal`, basename(dir)];
-  const seen: { written: boolean; error: Error | null } = { written: true, error: null };
+  const isWrittenOver = rememberJournal(path);
+  const seen: { written: boolean; fileWritten: boolean; error: Error | null } = {
+    ...{ written: true, fileWritten: false, error: null },
+  };
   let looks = 0;
   let timer: NodeJS.Timeout | null = null;
   let wake: () => void = () => {};
@@ -64,6 +66,8 @@ export const watchJournal = (path: string): JournalWatch => {
     if (!names.includes(name)) return;
     if (isAnother()) return fail(replaced());
     seen.written = true;
+    // Records are written to the log, and from there to the file, some thousand at a time.
+    if (name === basename(file)) seen.fileWritten = true;
     look();
   });
   watcher.on('error', (thrown) => fail(failure(`${dir} can't be watched any more: ${thrown.message}`)));
@@ -83,7 +87,7 @@ export const watchJournal = (path: string): JournalWatch => {
         if (!isOfSqlite(thrown)) throw thrown;
         const untilMs = performance.now() + KNOWN_WITHIN_MS;
         while (seen.error === null && performance.now() < untilMs) await waitForWord(untilMs - performance.now());
-        throw seen.error ?? (isAnother() ? replaced() : thrown);
+        throw seen.error ?? (isAnother() || isWrittenOver() ? replaced() : thrown);
       }
     },
     async changed() {
@@ -92,12 +96,14 @@ export const watchJournal = (path: string): JournalWatch => {
         await waitForWord(LOOK_AGAIN_MS[looks - 1]);
       }
       if (seen.error !== null) throw seen.error;
+      if (seen.fileWritten && isWrittenOver()) throw replaced();
+      seen.fileWritten = false;
       if (seen.written) looks = 0;
       seen.written = false;
     },
     close: () => {
       watcher.close();
-      if (timer !== null) clearTimeout(timer);
+      look();
     },
   };
 };
