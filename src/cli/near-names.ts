@@ -6,7 +6,7 @@ import type { BodyTests, MarkRule } from '../journal/marks.ts';
 import type { JournalReader } from '../journal/reader.ts';
 import type { JournalRecord } from '../journal/types.ts';
 import { unlessDamaged } from './damage.ts';
-import { someOf } from './format.ts';
+import { printable, someOf } from './format.ts';
 import { knownAs } from './history/entries.ts';
 import { commonPart, MAKINGS_OF } from './history/makings.ts';
 import { podNameOf, recordOf } from './history/names.ts';
@@ -88,10 +88,10 @@ export const nearNamed = (reader: NamesSource, { kind, text }: ThingName, toSeq:
   const kinds = kind === null ? KINDS_MEANT : [kind];
   for (const one of kinds) {
     const names = nearNames(reader, one, text, toSeq);
-    if (names.length > 0) return ` ${MANY[one]} with that in their names: ${someOf(names, SHOWN_MAX)}.`;
+    if (names.length > 0) return ` ${MANY[one]} with that in their names: ${someOf(names.map(printable), SHOWN_MAX)}.`;
   }
   const pulls = kinds.includes('image') ? nearPulls(reader, text, toSeq) : [];
-  return pulls.length === 0 ? '' : ` Pulls asked for: ${someOf(pulls, SHOWN_MAX)}.`;
+  return pulls.length === 0 ? '' : ` Pulls asked for: ${someOf(pulls.map(printable), SHOWN_MAX)}.`;
 };
 
 /** Of several choices the widest, which the others lie in. */

@@ -4,7 +4,7 @@ import { readableCopy } from '../journal/readable-copy.ts';
 import { command, failure, misuse } from './command.ts';
 import { withRemedy } from './damage.ts';
 import { levelOption, parseLevel } from './export/level.ts';
-import { counted, grouped } from './format.ts';
+import { counted, grouped, printable } from './format.ts';
 import { write } from './io.ts';
 import { timesIn } from './local-zone.ts';
 import { databaseAt } from './journal-file.ts';
@@ -88,7 +88,7 @@ export const ui = command({
     const token = newToken();
     try {
       const about = {
-        journal,
+        journal: printable(journal),
         level,
         timeZone: values.utc === true ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone,
       };

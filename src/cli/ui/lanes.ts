@@ -6,8 +6,9 @@
 import { subjectOf } from '../../domain/model/records.ts';
 import type { OutlineRow } from '../../journal/outline.ts';
 import type { Lane } from '../../ui/frames.ts';
-import { printable, shortId } from '../format.ts';
+import { shortId } from '../format.ts';
 import { again, containerNameOf, podLabel, podNameOf } from '../history/names.ts';
+import { shownText } from './shown-text.ts';
 
 export const NODE_LANE = 0;
 const IMAGES_LANE = 1;
@@ -40,7 +41,7 @@ export const createLanes = (): Lanes => {
   let count = fresh.length;
 
   const add = (stream: string, lane: Lane): number => {
-    fresh.push({ ...lane, label: printable(lane.label) });
+    fresh.push({ ...lane, label: shownText(lane.label) });
     byStream.set(stream, count);
     count += 1;
     return count - 1;

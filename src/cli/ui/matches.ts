@@ -18,6 +18,7 @@ import { nobodyNearly } from '../near-names.ts';
 import { choosesAll, refuseAmbiguous } from '../things.ts';
 import type { Chosen } from './filter-words.ts';
 import { shownRecord } from './redact.ts';
+import { shownText } from './shown-text.ts';
 
 export interface MatchOptions {
   readonly path: string;
@@ -122,7 +123,7 @@ export async function* findMatches(chosen: Chosen, options: MatchOptions): Async
       return namesReads(filter.methods) ? ONLY_READ : '';
     };
     const note = isFound ? '' : nothing();
-    yield { seqs, throughSeq: headSeq, isWhole: true, note };
+    yield { seqs, throughSeq: headSeq, isWhole: true, note: shownText(note) };
     if (watch === null) return;
     // Calls that were under way are begun again, and come whole when they have ended.
     const learned = { ...selection, learnsFrom: [] };

@@ -9,7 +9,7 @@ import type { AtAnswer, EntryRow, RecordAnswer, WhyAnswer } from '../../ui/answe
 import { failure } from '../command.ts';
 import { unlessDamaged } from '../damage.ts';
 import { bodyAt, type Level } from '../export/level.ts';
-import { duration, printable, type ShowTime } from '../format.ts';
+import { duration, type ShowTime } from '../format.ts';
 import { createCollector, type Entry } from '../history/entries.ts';
 import { createNames, labelOf, recordOf } from '../history/names.ts';
 import { rowsOf } from '../history/rows.ts';
@@ -21,6 +21,7 @@ import { explain } from '../why/explain.ts';
 import { findRecord, type Found } from '../why/find.ts';
 import { createRecords } from '../why/records.ts';
 import { shownReader, shownState } from './redact.ts';
+import { shownText } from './shown-text.ts';
 
 export interface Questions {
   readonly record: (seq: number) => RecordAnswer;
@@ -67,7 +68,7 @@ export const openQuestions = (path: string, level: Level, showTime: ShowTime): Q
     const [row] = entry === null ? [] : rowsOf(names, showTime, entry, () => null);
     if (row === undefined) return null;
     const [time, what, ...others] = row.cells;
-    const [object = '', caller = '', took = '', outcome = ''] = others.map(printable);
+    const [object = '', caller = '', took = '', outcome = ''] = others.map(shownText);
     return { seq, time, what, object, caller, took, outcome, style: row.style };
   };
 
@@ -94,7 +95,16 @@ export const openQuestions = (path: string, level: Level, showTime: ShowTime): Q
       const record = known(seq);
       const { time, type, v, stream, cause, call, bodyHash, hash } = columnsOf(record, reader.hashesOf(seq));
       return {
-        ...{ seq, time, type, v, stream, object: printable(labelIn(stream)), cause, call },
+        ...{
+          seq,
+          time,
+          type: shownText(type),
+          v,
+          stream: shownText(stream),
+          object: shownText(labelIn(stream)),
+          cause,
+          call,
+        },
         bodyHash: bodyHash ?? '',
         hash: hash ?? '',
         body: bodyAt('request-response', record),
@@ -113,10 +123,10 @@ export const openQuestions = (path: string, level: Level, showTime: ShowTime): Q
       const answer = explain(about, meantBy(findRecord(about, seq)), String(seq));
       if (answer === null) throw failure(`Nothing explains record ${seq}.`);
       return {
-        headline: printable(answer.headline),
-        facts: answer.facts.map(({ name, text }) => ({ name, text: printable(text) })),
+        headline: shownText(answer.headline),
+        facts: answer.facts.map(({ name, text }) => ({ name, text: shownText(text) })),
         chain: answer.chain.map(({ seq: link, atNs: linkNs, text, tookNs, style }) => ({
-          ...{ seq: link, time: showTime(linkNs), text: printable(text), style },
+          ...{ seq: link, time: showTime(linkNs), text: shownText(text), style },
           took: tookNs === null ? '' : duration(tookNs),
         })),
       };
@@ -127,7 +137,7 @@ export const openQuestions = (path: string, level: Level, showTime: ShowTime): Q
       const tables = (['pods', 'containers'] as const).map((kind) => ({
         title: kind,
         columns: COLUMNS[kind],
-        rows: listed(kind, state, filter, atNs).map(({ cells, style }) => ({ cells: cells.map(printable), style })),
+        rows: listed(kind, state, filter, atNs).map(({ cells, style }) => ({ cells: cells.map(shownText), style })),
       }));
       return { seq, time: showTime(atNs), notes, tables };
     },

@@ -17,6 +17,7 @@ import { type Chosen, parseFilterWords } from './filter-words.ts';
 import { admit, SECURITY_HEADERS } from './guard.ts';
 import type { Questions } from './questions.ts';
 
+import { shownText } from './shown-text.ts';
 export interface ServerParts {
   readonly token: string;
   /** 0: one that is free. */
@@ -154,7 +155,8 @@ const respond = async (request: IncomingMessage, response: ServerResponse, parts
 /** A sentence for what was asked wrongly or is not there; what nobody expected is not told to browsers. */
 const fail = (response: ServerResponse, error: unknown): void => {
   if (response.headersSent) response.destroy();
-  else if (error instanceof CliError) sendJson(response, error.exitStatus === 2 ? 400 : 404, { error: error.message });
+  else if (error instanceof CliError)
+    sendJson(response, error.exitStatus === 2 ? 400 : 404, { error: shownText(error.message) });
   else sendJson(response, 500, { error: `scribe could not answer that: ${withRemedy(messageOf(error))}` });
 };
 
