@@ -2,7 +2,6 @@
 import { dirname, resolve } from 'node:path';
 import { readableCopy } from '../journal/readable-copy.ts';
 import { command, failure, misuse } from './command.ts';
-import { withRemedy } from './damage.ts';
 import { levelOption, parseLevel } from './export/level.ts';
 import { counted, grouped, printable } from './format.ts';
 import { write } from './io.ts';
@@ -98,8 +97,9 @@ export const ui = command({
       });
       await write(io.stdout, `${server.url}\n`);
       const why = await Promise.race([toldToEnd(), feed.ended]);
+      feed.close();
       await server.close();
-      if (why !== null) throw failure(withRemedy(why));
+      if (why !== null) throw failure(why);
       return 0;
     } finally {
       feed.close();

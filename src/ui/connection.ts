@@ -3,6 +3,7 @@
  * beats, it is asked for again where it left off, by and by, until the server is there again. Draws nothing.
  *
  *     open ──broken──> lost ──answered──> open        lost ──answered by another──> ended
+ *     open ──said that it ends──> ended
  */
 import { endUnanswered, Refused, reached } from './ask.ts';
 import { BEAT_EVERY_MS, createFrameReader, type Frame } from './frames.ts';
@@ -23,6 +24,7 @@ const TOLD_MS = 10_000;
 
 const LOST =
   'Connection lost, trying again: scribe ui has ended, or the way to it is broken. What was read stays, and can be looked at.';
+const ENDED = 'scribe ui has ended; what was read stays, and can be looked at.';
 const AGAIN = 'Connected again: what was written meanwhile is here.';
 
 const inSight = (): Promise<void> =>
@@ -57,11 +59,11 @@ const watchForSilence = (): { readonly heard: () => void; readonly release: () =
   return { heard, release };
 };
 
-/** Frames from the one with this number on, and those that come. Ends with the connection. */
-async function* framesFrom(from: number, signal: AbortSignal, onOpen: () => void): AsyncGenerator<readonly Frame[]> {
+/** Frames behind the place that the page has come to, and those that come. Ends with the connection. */
+async function* framesFrom(query: string, signal: AbortSignal, onOpen: () => void): AsyncGenerator<readonly Frame[]> {
   const { heard, release } = watchForSilence();
   try {
-    const { body } = await reached(`records?from=${from}`, signal);
+    const { body } = await reached(`records${query}`, signal);
     onOpen();
     heard();
     const read = createFrameReader();
@@ -86,10 +88,12 @@ const whileInSight = (): { readonly signal: AbortSignal; readonly release: () =>
 
 /**
  * Reads while the page is in sight: a browser has six connections to one server, and pages that nobody looks at must leave
- * them to others. Resolves when another server answers, which has nothing to go on with.
+ * them to others. Resolves when nothing follows, as the server says, and when another one answers, which has nothing to go on with.
  */
 export const followRecords = async ({ onFrames, onAgain, onWords }: ConnectionEvents): Promise<void> => {
-  let count = 0;
+  /** How far it has read, as the server is told. */
+  let query = '';
+  let lanes = 0;
   /** Since it was lost; null while it is there. */
   let tries: number | null = null;
   let told: ReturnType<typeof setTimeout> | undefined;
@@ -106,9 +110,14 @@ export const followRecords = async ({ onFrames, onAgain, onWords }: ConnectionEv
     await inSight();
     const { signal, release } = whileInSight();
     try {
-      for await (const frames of framesFrom(count, signal, open)) {
-        count += frames.length;
+      for await (const frames of framesFrom(query, signal, open)) {
+        for (const { head } of frames) {
+          lanes += head.lanes.length;
+          query = `?through=${head.throughSeq}&lanes=${lanes}`;
+        }
         if (frames.length > 0) onFrames(frames);
+        const ended = frames.at(-1)?.head.ended;
+        if (ended !== undefined) return onWords(`${ENDED} ${ended}`, false);
       }
     } catch (error) {
       if (error instanceof Refused) return onWords(`Nothing new comes: ${error.message}`, false);

@@ -28,6 +28,8 @@ export interface FrameHead {
   /** The last record that was there when reading began, and the last one that was looked at. */
   readonly headSeq: number;
   readonly throughSeq: number;
+  /** Of a frame that is the last one, and has nothing else: why nothing comes any more, in sentences. */
+  readonly ended?: string;
 }
 
 export interface Frame {
@@ -65,6 +67,15 @@ export const encodeFrame = ({ head, times, seqs, lanes, kinds }: Frame): Uint8Ar
   }
   return bytes;
 };
+
+/** The last frame for whoever has come to this record. */
+export const lastFrame = (throughSeq: number, ended: string): Frame => ({
+  head: { count: 0, lanes: [], changes: [], unreadable: [], headSeq: throughSeq, throughSeq, ended },
+  times: new Float64Array(),
+  seqs: new Uint32Array(),
+  lanes: new Uint32Array(),
+  kinds: new Uint8Array(),
+});
 
 /** @param bytes  a whole frame, in a buffer of its own */
 const decodeFrame = (bytes: Uint8Array<ArrayBuffer>): Frame => {

@@ -1,18 +1,22 @@
 /**
  * Reads a journal's outline once, a page at a time between other turns of the event loop, and then what is written, and
- * gives its frames to everybody who asks, from the first on. Holds the frames: 17 bytes for each record.
+ * gives its frames to everybody who asks, from the first on, and at the end why nothing follows. Holds the frames (frame-log.ts): 17
+ * bytes for each record, and a few more for each call that ended after it was sent.
  */
 import { setImmediate as otherTurns } from 'node:timers/promises';
 import { openOutline } from '../../journal/outline.ts';
 import type { SeqRange } from '../../journal/types.ts';
 import { messageOf } from '../../domain/model/errors.ts';
+import { encodeFrame, lastFrame } from '../../ui/frames.ts';
+import { withRemedy } from '../damage.ts';
 import { watchJournal } from '../history/watch.ts';
+import { BEGINNING, createFrameLog, type Place } from './frame-log.ts';
 import { createTimeline, TIMELINE_PATHS } from './timeline.ts';
 
 export interface Feed {
-  /** All frames so far but the first `from`, and those that come. Ends when the feed is closed or the journal can't be followed any more. */
-  readonly frames: (from?: number) => AsyncGenerator<Uint8Array>;
-  /** Resolves with what ended it: null when it was closed. */
+  /** All that is behind a place, and what comes. Ends when the feed is closed, or when the journal can't be followed any more, which it says. */
+  readonly frames: (from?: Place) => AsyncGenerator<Uint8Array>;
+  /** Resolves with what ended it, in sentences: null when it was closed. */
   readonly ended: Promise<string | null>;
   readonly close: () => void;
 }
@@ -33,9 +37,11 @@ export const openFeed = ({ path, live, onProgress, onUnreadable, onRead }: FeedO
   const timeline = createTimeline();
   // Before anything is read, so that nothing can be written unseen.
   const watch = live ? watchJournal(path) : null;
-  const frames: Uint8Array[] = [];
+  const log = createFrameLog();
   const closing = Promise.withResolvers<null>();
   let isOver = false;
+  let isEmpty = true;
+  let why: string | null = null;
   let wakeAll = Promise.withResolvers<null>();
 
   const wake = (): void => {
@@ -48,7 +54,8 @@ export const openFeed = ({ path, live, onProgress, onUnreadable, onRead }: FeedO
     let next = fromSeq;
     while (next <= headSeq && !isOver) {
       const page = outline.page(next, headSeq);
-      frames.push(timeline.frame(page, headSeq));
+      log.add(timeline.frame(page, headSeq));
+      isEmpty = false;
       if (page.unreadable.length > 0) onUnreadable(page.unreadable);
       next = page.next;
       onProgress(next - 1, headSeq);
@@ -59,13 +66,14 @@ export const openFeed = ({ path, live, onProgress, onUnreadable, onRead }: FeedO
   };
 
   const run = async (): Promise<void> => {
-    let next = await readOn(1);
+    const reading = watch?.reading ?? ((read) => read());
+    let next = await reading(() => readOn(1));
     // An empty journal, too, tells the page that it has come to its end.
-    if (frames.length === 0) frames.push(timeline.frame({ rows: [], unreadable: [], next: 1 }, 0));
+    if (isEmpty) log.add(timeline.frame({ rows: [], unreadable: [], next: 1 }, 0));
     onRead();
     while (watch !== null && !isOver) {
-      await Promise.race([watch.changed(), closing.promise]);
-      next = await readOn(next);
+      await watch.changed();
+      next = await reading(() => readOn(next));
     }
     if (!isOver) await closing.promise;
   };
@@ -79,22 +87,27 @@ export const openFeed = ({ path, live, onProgress, onUnreadable, onRead }: FeedO
 
   const ended = run().then(
     () => null,
-    (error: unknown) => messageOf(error),
+    (error: unknown) => (why = withRemedy(messageOf(error))),
   );
   return {
     ended: ended.finally(finish),
-    async *frames(from = 0) {
-      for (let index = from; ; ) {
-        const frame = frames[index];
-        if (frame !== undefined) {
-          index += 1;
-          yield frame;
-        } else if (isOver) return;
-        else await wakeAll.promise;
+    async *frames(from = BEGINNING) {
+      let place = from;
+      for (;;) {
+        const frame = log.behind(place);
+        if (frame !== null) {
+          const { throughSeq, lanes } = frame.head;
+          place = { throughSeq, lanes: place.lanes + lanes.length };
+          yield encodeFrame(frame);
+        } else if (isOver) {
+          if (why !== null) yield encodeFrame(lastFrame(Math.max(0, place.throughSeq), why));
+          return;
+        } else await wakeAll.promise;
       }
     },
     close: () => {
       isOver = true;
+      watch?.close();
       closing.resolve(null);
     },
   };

@@ -82,7 +82,7 @@ export async function* findMatches(chosen: Chosen, options: MatchOptions): Async
   const reader = openReader(path);
   const watch = live && range.until === null ? watchJournal(path) : null;
   const isOver = (): boolean => signal.aborted;
-  const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+  signal.addEventListener('abort', () => watch?.close(), { once: true });
   try {
     refuseAmbiguous(things, reader.streamsBeginning);
     /** Methods are refused when it is known that no record has them: until then there is nothing to say. */
@@ -130,7 +130,7 @@ export async function* findMatches(chosen: Chosen, options: MatchOptions): Async
     const scan = createScan({ ...rest, selection: learned, range, live: true, shownSeq: headSeq });
     await scan.goLive();
     for (;;) {
-      await Promise.race([watch.changed(), aborted]);
+      await watch.changed();
       if (isOver()) return;
       const news = scan.news().flatMap(chosenOf);
       if (news.length > 0) yield { seqs: news, throughSeq: reader.headSeq(), isWhole: true, note: '' };

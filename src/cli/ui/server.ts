@@ -13,11 +13,12 @@ import { assetAt } from './assets.ts';
 import type { Matches } from '../../ui/answers.ts';
 import { BEAT, BEAT_EVERY_MS } from '../../ui/frames.ts';
 import type { Feed } from './feed.ts';
+import { BEGINNING, type Place } from './frame-log.ts';
 import { type Chosen, parseFilterWords } from './filter-words.ts';
 import { admit, SECURITY_HEADERS } from './guard.ts';
 import type { Questions } from './questions.ts';
-
 import { shownText } from './shown-text.ts';
+
 export interface ServerParts {
   readonly token: string;
   /** 0: one that is free. */
@@ -33,18 +34,23 @@ export interface UiServer {
   readonly close: () => Promise<void>;
 }
 
+/** So long whoever reads on may take for what is said at the end. */
+const LAST_WORDS_MS = 500;
 const SEQ = /^[1-9]\d{0,14}$/;
 const SEQS_MAX = 200;
+const COUNT = /^\d{1,15}$/;
 
 const seqOf = (text: string | null): number => {
   if (text === null || !SEQ.test(text)) throw new CliError(2, 'seq is no number of a record.');
   return Number(text);
 };
 
-const countOf = (text: string | null): number => {
-  if (text === null) return 0;
-  if (!/^\d{1,9}$/.test(text)) throw new CliError(2, 'from is no count of frames.');
-  return Number(text);
+const placeOf = (query: URLSearchParams): Place => {
+  const [through, lanes] = [query.get('through'), query.get('lanes')];
+  if (through === null && lanes === null) return BEGINNING;
+  if (!COUNT.test(through ?? '') || !COUNT.test(lanes ?? ''))
+    throw new CliError(2, 'through and lanes are not how far a page has come.');
+  return { throughSeq: Number(through), lanes: Number(lanes) };
 };
 
 const answerTo = (path: string, query: URLSearchParams, { questions, about }: ServerParts): object | null => {
@@ -103,6 +109,8 @@ const sendFrames = async (response: ServerResponse, frames: AsyncIterable<Uint8A
     if (!response.writableEnded && !response.writableNeedDrain) response.write(BEAT);
   }, BEAT_EVERY_MS);
   response.once('close', () => clearInterval(beats));
+  // Nothing is asked over it when the stream has ended, and that ends with the server.
+  response.setHeader('Connection', 'close');
   await sendAll(response, 'application/octet-stream', frames);
 };
 
@@ -143,7 +151,7 @@ const respond = async (request: IncomingMessage, response: ServerResponse, parts
   }
   const { path, query } = admission;
   if (path === '') return toPage(response, parts);
-  if (path === '/records') return sendFrames(response, parts.feed.frames(countOf(query.get('from'))));
+  if (path === '/records') return sendFrames(response, parts.feed.frames(placeOf(query)));
   if (path === '/matches') return sendMatches(response, query.get('words') ?? '', parts);
   const answer = answerTo(path, query, parts);
   if (answer !== null) return sendJson(response, 200, answer);
@@ -179,8 +187,9 @@ export const startServer = async (parts: ServerParts): Promise<UiServer> => {
   return {
     url: `http://127.0.0.1:${port}/${parts.token}/`,
     close: async () => {
-      server.closeAllConnections();
+      const late = setTimeout(() => server.closeAllConnections(), LAST_WORDS_MS);
       await new Promise((resolve) => server.close(resolve));
+      clearTimeout(late);
     },
   };
 };

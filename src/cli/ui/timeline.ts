@@ -4,7 +4,7 @@
  */
 import type { RecordType } from '../../domain/model/records.ts';
 import type { OutlinePage, OutlineRow } from '../../journal/outline.ts';
-import { encodeFrame } from '../../ui/frames.ts';
+import type { Frame } from '../../ui/frames.ts';
 import { type Kind, kindNumber } from '../../ui/kinds.ts';
 import { createLanes, NAME_PATHS, NODE_LANE } from './lanes.ts';
 
@@ -63,7 +63,7 @@ interface OpenCall {
 
 export interface Timeline {
   /** The frame of these records, which follow those of the last one. */
-  readonly frame: (page: OutlinePage, headSeq: number) => Uint8Array;
+  readonly frame: (page: OutlinePage, headSeq: number) => Frame;
 }
 
 export const createTimeline = (): Timeline => {
@@ -107,7 +107,7 @@ export const createTimeline = (): Timeline => {
         call.index = null;
       }
       const head = { count, lanes: lanes.news(), changes, unreadable, headSeq, throughSeq: next - 1 };
-      return encodeFrame({ head, times, seqs, lanes: laneOf, kinds });
+      return { head, times, seqs, lanes: laneOf, kinds };
     },
   };
 };

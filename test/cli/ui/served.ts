@@ -29,8 +29,8 @@ export const serveJournal = async (
   const about = { journal: path, level, timeZone: 'UTC' };
   const server = await startServer({ token: newToken(), port: 0, feed, questions, matches, about });
   onCleanup(owner, async () => {
-    await server.close();
     feed.close();
+    await server.close();
     await feed.ended;
     questions.close();
   });

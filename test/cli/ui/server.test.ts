@@ -163,7 +163,7 @@ describe('records', () => {
 
 test('between records beats come, which are no frames', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
-  const stream = request(new URL('records?from=1', served.url)).end();
+  const stream = request(new URL('records?through=99999&lanes=0', served.url)).end();
   const [response] = (await once(stream, 'response')) as [IncomingMessage];
   for (let beats = 0; beats < 2; beats += 1) {
     t.mock.timers.tick(BEAT_EVERY_MS);
