@@ -5,6 +5,8 @@ import type { ErrorAnswer } from './answers.ts';
 export class Refused extends Error {}
 
 const UNAUTHORIZED = 401;
+/** Of servers in general, which have no words of ours for it. */
+const TOO_LONG = [414, 431];
 
 /** Over which all is asked. */
 let way = new AbortController();
@@ -34,11 +36,17 @@ export const reached = async (path: string, signal?: AbortSignal): Promise<Respo
   return response;
 };
 
+/** What the server says where it does not answer what was asked. */
+export const refusalOf = async (response: Response): Promise<Error> => {
+  if (TOO_LONG.includes(response.status))
+    return new Error('That is too long to be asked: the address has no room for it.');
+  return new Error(((await response.json()) as ErrorAnswer).error);
+};
+
 /** Rejects with the server's sentence, or with what kept it from answering. */
 export const ask = async <Answer>(path: string, query: Readonly<Record<string, string>> = {}, signal?: AbortSignal) => {
   const words = new URLSearchParams(query).toString();
   const response = await reached(words === '' ? path : `${path}?${words}`, signal);
-  const answer = (await response.json()) as Answer | ErrorAnswer;
-  if (!response.ok) throw new Error((answer as ErrorAnswer).error);
-  return answer as Answer;
+  if (!response.ok) throw await refusalOf(response);
+  return (await response.json()) as Answer;
 };

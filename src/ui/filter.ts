@@ -2,8 +2,8 @@
  * Asks the server which records a filter chooses, and marks them as the answer comes. Text is the server's to understand:
  * what it refuses changes nothing, and the filter that is shown goes on.
  */
-import type { ErrorAnswer, Matches } from './answers.ts';
-import { isUnanswered, reached, sentenceOf } from './ask.ts';
+import type { Matches } from './answers.ts';
+import { isUnanswered, reached, refusalOf, sentenceOf } from './ask.ts';
 import { linesIn } from './lines.ts';
 import { countText } from './words.ts';
 
@@ -45,7 +45,7 @@ export const createRecordFilter = ({ onMatches, onNote }: FilterEvents): RecordF
   const read = async (asked: Asked): Promise<void> => {
     const { words, end } = asked;
     const response = await reached(`matches?${new URLSearchParams({ words }).toString()}`, end.signal);
-    if (!response.ok || response.body === null) throw new Error(((await response.json()) as ErrorAnswer).error);
+    if (!response.ok || response.body === null) throw await refusalOf(response);
     take(asked);
     const seqs = new Set<number>();
     let wasWhole = false;

@@ -25,13 +25,26 @@ export interface List {
   readonly focus: (seq: number | null) => boolean;
 }
 
+/** What makes a row another one: a call that was under way has ended. */
+const keyOf = ({ seq, kind }: Listed): string => `${seq} ${kind}`;
+
+const unshownText = (count: number): string =>
+  count === 0
+    ? ''
+    : `; ${count.toLocaleString('en-US')} of them cannot be shown, for they are pruned by now, or damaged`;
+
 export const createList = (open: (seq: number) => void): List => {
   const body = element('rows', HTMLTableSectionElement);
+  const box = element('list-box', HTMLElement);
   const title = element('list-title', HTMLElement);
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let asking = new AbortController();
   let shown = '';
   let current: number | null = null;
+  /** By their keys; null: the server has none. */
+  let rows: ReadonlyMap<string, HTMLTableRowElement | null> = new Map();
+  /** What is to be shown once that is here which was asked for; null: nothing was. */
+  let due: { readonly listed: readonly Listed[]; readonly total: number } | null = null;
+  let isLoading = false;
 
   const mark = (): void => {
     for (const row of body.rows) {
@@ -53,35 +66,66 @@ export const createList = (open: (seq: number) => void): List => {
     return row;
   };
 
-  const load = async (seqs: readonly number[], total: number): Promise<void> => {
-    asking.abort();
-    asking = new AbortController();
-    const rows = seqs.length === 0 ? [] : await ask<EntryRow[]>('entries', { seqs: seqs.join(',') }, asking.signal);
-    const focused = document.activeElement?.closest<HTMLElement>('#rows tr')?.dataset.seq;
-    body.replaceChildren(...rows.map(rowOf));
-    if (focused !== undefined) focus(Number(focused));
-    title.textContent =
-      total <= seqs.length
-        ? `In view: ${toldText(total)}`
-        : `In view: the newest ${seqs.length} of ${toldText(total)}; zoom in or filter for the others`;
+  /** Rows that stay are not touched: somebody may be at one of them, with the mouse, by keys or with a screen reader. */
+  const place = (wanted: readonly HTMLTableRowElement[]): void => {
+    const hadFocus = body.contains(document.activeElement);
+    const seq = document.activeElement?.closest<HTMLElement>('#rows tr')?.dataset.seq;
+    const kept = new Set(wanted);
+    for (const row of [...body.rows]) if (!kept.has(row)) row.remove();
+    let next = body.firstElementChild;
+    for (const row of wanted) {
+      if (row === next) next = row.nextElementSibling;
+      else body.insertBefore(row, next);
+    }
+    if (!hadFocus || body.contains(document.activeElement)) return;
+    // Of a call that has ended there is another row; where there is none any more the list goes on from its beginning.
+    if (!focus(Number(seq))) box.focus();
+  };
+
+  const load = async (listed: readonly Listed[], total: number): Promise<void> => {
+    const missing = listed.filter((one) => !rows.has(keyOf(one))).map(({ seq }) => seq);
+    const entries = missing.length === 0 ? [] : await ask<EntryRow[]>('entries', { seqs: missing.join(',') });
+    const fresh = new Map(entries.map((entry) => [entry.seq, rowOf(entry)]));
+    rows = new Map(listed.map((one) => [keyOf(one), rows.get(keyOf(one)) ?? fresh.get(one.seq) ?? null]));
+    const placed = [...rows.values()].filter((row) => row !== null);
+    place(placed);
+    const told =
+      total <= listed.length
+        ? toldText(total)
+        : `the newest ${listed.length} of ${toldText(total)}; zoom in or filter for the others`;
+    title.textContent = `In view: ${told}${unshownText(listed.length - placed.length)}`;
     mark();
+  };
+
+  /** One after the other: what is asked for again and again, while records come, would otherwise never be here. */
+  const loadDue = async (): Promise<void> => {
+    if (isLoading) return;
+    isLoading = true;
+    try {
+      while (due !== null) {
+        const { listed, total } = due;
+        due = null;
+        await load(listed, total);
+      }
+    } catch (error) {
+      // The same view is asked for again when it is shown again.
+      shown = '';
+      title.textContent = `In view: the list could not be read. ${sentenceOf(error)}`;
+    } finally {
+      isLoading = false;
+    }
   };
 
   return {
     focus,
     show(listed, total) {
-      const wanted = `${total}:${listed.map(({ seq, kind }) => `${seq} ${kind}`).join(',')}`;
+      const wanted = `${total}:${listed.map(keyOf).join(',')}`;
       if (wanted === shown) return;
       shown = wanted;
-      const seqs = listed.map(({ seq }) => seq);
       clearTimeout(timer);
       timer = setTimeout(() => {
-        load(seqs, total).catch((error: unknown) => {
-          if (error instanceof DOMException && error.name === 'AbortError') return;
-          // The same view is asked for again when it is shown again.
-          shown = '';
-          title.textContent = `In view: the list could not be read. ${sentenceOf(error)}`;
-        });
+        due = { listed, total };
+        void loadDue();
       }, SOON_MS);
     },
     mark(seq) {

@@ -111,8 +111,9 @@ const setView = (changed: Partial<ViewState>, isStep = false): void => {
   picture.draw();
 };
 
+/** Of an empty journal there is no part: all of it stays in view when it begins. */
 function setWindow(window: TimeWindow | null): void {
-  setView({ window, live: false });
+  setView({ window: records.count === 0 ? null : window, live: false });
 }
 
 const refresh = (isNews = false): void => {
@@ -197,8 +198,10 @@ const perform = (action: Action): void => {
       return setWindow(moved(action, window, wholeNow(), boundsNow()));
     case 'whole':
       return setWindow(null);
-    case 'live':
-      return setView({ live: !view.live, window: view.live ? window : following(window, boundsNow().lastMs) });
+    case 'live': {
+      const from = view.live ? window : following(window, boundsNow().lastMs);
+      return setView({ live: !view.live, window: records.count === 0 ? null : from });
+    }
     case 'steps':
       setView({ steps: !view.steps });
       return refresh();

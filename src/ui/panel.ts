@@ -46,9 +46,11 @@ const columnHead = (text: string): HTMLElement => {
   return head;
 };
 
+const scrolling = (content: Node, name: string): HTMLElement =>
+  focusable(made('div', { class: 'scrolls' }, content), name);
+
 /** Where there is not room enough the arrow keys move it, so it takes the focus, and has a name then. */
-const scrolling = (content: Node, name: string): HTMLElement => {
-  const box = made('div', { class: 'scrolls' }, content);
+const focusable = (box: HTMLElement, name: string): HTMLElement => {
   box.tabIndex = 0;
   box.setAttribute('role', 'group');
   box.setAttribute('aria-label', name);
@@ -96,7 +98,7 @@ export const createPanel = (openRecord: (seq: number) => void): Panel => {
         'details',
         {},
         made('summary', { text: 'Body' }),
-        made('pre', { text: escaped(JSON.stringify(answer.body, null, 2)) }),
+        focusable(made('pre', { text: escaped(JSON.stringify(answer.body, null, 2)) }), 'Body'),
       ),
     ];
   };

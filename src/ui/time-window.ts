@@ -37,10 +37,13 @@ export const bounded = ({ fromMs, toMs }: TimeWindow, whole: TimeWindow): TimeWi
   toMs: Number.isFinite(toMs) ? toMs : Math.max(whole.toMs, fromMs + WIDTH_UNSAID_MS),
 });
 
-/** @param factor  below 1 shows less of the time, in more detail
- * @param at  the moment that stays where it is */
+/**
+ * @param factor  below 1 shows less of the time, in more detail; what would show more than all of it shows that
+ * @param atMs  the moment that stays where it is
+ */
 export const zoomed = (window: TimeWindow, factor: number, atMs: number, whole: TimeWindow): TimeWindow => {
   const width = Math.max(widthOf(window) * factor, WIDTH_MIN_MS);
+  if (factor > 1 && width >= widthOf(whole)) return whole;
   const share = (atMs - window.fromMs) / widthOf(window);
   const fromMs = atMs - share * width;
   return within({ fromMs, toMs: fromMs + width }, whole);

@@ -30,6 +30,11 @@ describe('the window', () => {
     assert.deepEqual(zoomed(window, 0.5, DAY, whole), { fromMs: DAY, toMs: DAY + 5000 });
   });
 
+  test('zooming out from anywhere ends at all that is recorded, not beside it', () => {
+    const window = { fromMs: DAY + 99_999, toMs: DAY + 100_000 };
+    assert.deepEqual(zoomed(window, 1e9, DAY + 99_999.5, whole), whole);
+  });
+
   test('nobody zooms out of the whole, in past a millisecond, or pans away from what is recorded', () => {
     const moves = fc.array(
       fc.record({
