@@ -14,9 +14,8 @@ const CHECK = 'kubelet';
 const PROGRAM = 'kubelet';
 /** Has kubelet ask CRI for its metrics of containers, in place of the cAdvisor within it. */
 const STATS_GATE = 'PodAndContainerStatsFromCRI';
-/** Where kubelet asks when nobody names another place. */
+/** Where kubelet, and the cAdvisor within it, ask when nobody names another place. */
 const ENDPOINT_DEFAULT = 'unix:///run/containerd/containerd.sock';
-const CADVISOR_DEFAULT = '/run/containerd/containerd.sock';
 
 /** What is read of a KubeletConfiguration (kubelet.config.k8s.io/v1beta1). */
 const configurationSchema = z.object({
@@ -32,6 +31,9 @@ export interface Kubelet {
   /** Its configuration file and the files of its drop-in directory, in the order in which the later wins. */
   readonly configurations: readonly KubeletConfiguration[];
 }
+
+const lastSet = <T>(values: readonly (T | undefined)[]): T | undefined =>
+  values.findLast((value) => value !== undefined);
 
 /** The last value of a flag, given as --name=value or --name value; undefined when it is not there. */
 const flagOf = (args: readonly string[], name: string): string | undefined => {
@@ -50,21 +52,18 @@ const isGateOpen = ({ args, configurations }: Kubelet): boolean => {
     ?.split(',')
     .find((gate) => gate.startsWith(`${STATS_GATE}=`));
   if (word !== undefined) return word.toLowerCase() === `${STATS_GATE}=true`.toLowerCase();
-  return (
-    configurations.map(({ featureGates }) => featureGates?.[STATS_GATE]).findLast((open) => open !== undefined) ?? false
-  );
+  return lastSet(configurations.map(({ featureGates }) => featureGates?.[STATS_GATE])) ?? false;
 };
 
 export const checkKubelet = (kubelet: Kubelet, socketPath: string): DoctorResult => {
   const { pid, args, configurations } = kubelet;
   const endpoint =
     flagOf(args, 'container-runtime-endpoint') ??
-    configurations.findLast(({ containerRuntimeEndpoint }) => containerRuntimeEndpoint !== undefined)
-      ?.containerRuntimeEndpoint ??
+    lastSet(configurations.map(({ containerRuntimeEndpoint }) => containerRuntimeEndpoint)) ??
     ENDPOINT_DEFAULT;
   if (pathOf(endpoint) !== socketPath) return ok(CHECK, `process ${pid} has its pods from ${endpoint}, not from here`);
   const asksHere = `process ${pid} has its pods from here`;
-  const cadvisor = pathOf(flagOf(args, 'containerd') ?? CADVISOR_DEFAULT);
+  const cadvisor = pathOf(flagOf(args, 'containerd') ?? ENDPOINT_DEFAULT);
   if (cadvisor === socketPath || isGateOpen(kubelet)) return ok(CHECK, `${asksHere}, and its metrics of containers`);
   return warning(
     CHECK,
@@ -85,15 +84,15 @@ const readConfiguration = async (path: string): Promise<readonly KubeletConfigur
 /** Its files are read as it sees them: it may have a root of its own, and names may be from where it was started. */
 const readKubelet = async (pid: number, args: readonly string[]): Promise<Kubelet> => {
   const asItSees = (path: string): string => join(`/proc/${pid}`, isAbsolute(path) ? 'root' : 'cwd', path);
-  const [file, dir] = [flagOf(args, 'config'), flagOf(args, 'config-dir')];
-  const dropIns = dir === undefined ? [] : await namesIn(asItSees(dir)).catch(() => []);
-  const paths = [
-    ...(file === undefined ? [] : [file]),
-    ...dropIns
+  const dropInsOf = async (dir: string): Promise<readonly string[]> => {
+    const names = await namesIn(asItSees(dir)).catch(() => []);
+    return names
       .filter((name) => name.endsWith('.conf'))
       .toSorted()
-      .map((name) => join(dir ?? '', name)),
-  ];
+      .map((name) => join(dir, name));
+  };
+  const [file, dir] = [flagOf(args, 'config'), flagOf(args, 'config-dir')];
+  const paths = [...(file === undefined ? [] : [file]), ...(dir === undefined ? [] : await dropInsOf(dir))];
   const configurations = await Promise.all(paths.map((path) => readConfiguration(asItSees(path))));
   return { pid, args, configurations: configurations.flat() };
 };

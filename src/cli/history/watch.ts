@@ -23,6 +23,14 @@ export interface JournalWatch {
   readonly close: () => void;
 }
 
+/** What came in since it was last asked for. */
+interface Seen {
+  written: boolean;
+  /** The file itself, not only the log beside it. */
+  fileWritten: boolean;
+  error: Error | null;
+}
+
 const inodeOf = (path: string): number | null => {
   try {
     return statSync(path).ino;
@@ -44,9 +52,7 @@ export const watchJournal = (path: string): JournalWatch => {
   // Of its own being moved away the kernel tells under the directory's own name.
   const names: readonly (string | null)[] = [basename(file), `${basename(file)}-wal`, basename(dir)];
   const isWrittenOver = rememberJournal(path);
-  const seen: { written: boolean; fileWritten: boolean; error: Error | null } = {
-    ...{ written: true, fileWritten: false, error: null },
-  };
+  const seen: Seen = { written: true, fileWritten: false, error: null };
   let looks = 0;
   let timer: NodeJS.Timeout | null = null;
   let wake: () => void = () => {};
@@ -103,6 +109,8 @@ export const watchJournal = (path: string): JournalWatch => {
     },
     close: () => {
       watcher.close();
+      // Nor is whoever asks from now on kept waiting.
+      seen.written = true;
       look();
     },
   };

@@ -95,16 +95,10 @@ export const openQuestions = (path: string, level: Level, showTime: ShowTime): Q
       const record = known(seq);
       const { time, type, v, stream, cause, call, bodyHash, hash } = columnsOf(record, reader.hashesOf(seq));
       return {
-        ...{
-          seq,
-          time,
-          type: shownText(type),
-          v,
-          stream: shownText(stream),
-          object: shownText(labelIn(stream)),
-          cause,
-          call,
-        },
+        ...{ seq, time, v, cause, call },
+        type: shownText(type),
+        stream: shownText(stream),
+        object: shownText(labelIn(stream)),
         bodyHash: bodyHash ?? '',
         hash: hash ?? '',
         body: bodyAt('request-response', record),
