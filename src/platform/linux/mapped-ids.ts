@@ -6,6 +6,8 @@ import { readFile, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { messageOf } from '../../domain/model/errors.ts';
 import { errorCodeOf } from '../error-code.ts';
+import { hiddenPartOfKernelFiles } from './hidden-parts.ts';
+import { readMountInfo } from './mounts.ts';
 
 /** statfs(2) types of file systems that the kernel mounts with mapped ids, and that image layers are put on. */
 const MAPPABLE = new Set([
@@ -49,6 +51,12 @@ const look = async ({ rootDir, stateDir }: UserNamespacePlaces): Promise<UserNam
   const most = await readFile('/proc/sys/user/max_user_namespaces', 'utf8').catch(() => '0');
   if (!(Number(most) > 0))
     return { what: 'the kernel makes no user namespaces', remedy: 'raise user.max_user_namespaces' };
+  const hidden = hiddenPartOfKernelFiles(await readMountInfo());
+  if (hidden !== null)
+    return {
+      what: `${hidden}, and then the kernel lets such a pod mount no /proc and /sys of its own`,
+      remedy: 'start the daemon where /proc and /sys are whole and writable (in a container: a privileged one)',
+    };
   const { type } = await atExisting(rootDir, (path) => statfs(path));
   if (!MAPPABLE.has(type))
     return { what: `${rootDir} is on a file system without id-mapped mounts`, remedy: 'put it on ext4, xfs or btrfs' };
