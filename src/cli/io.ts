@@ -2,9 +2,11 @@
  * Where a command reads and writes: the process's own streams, or a test's. A reader of standard output may stop (`|
  * head`), which ends the command quietly; one that cannot take more (a full disk) ends it with a sentence.
  */
-import { fstatSync, writeSync } from 'node:fs';
+import { fstatSync, type Stats, writeSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Readable, Writable } from 'node:stream';
+import { errorCodeOf } from '../platform/error-code.ts';
 
 export interface Output extends Writable {
   readonly isTTY?: boolean;
@@ -43,10 +45,16 @@ export interface Io {
    * was asked. Never rejects.
    */
   readonly recordRead?: (extent: ReadExtent, atEnd?: () => ReadExtent) => Promise<void>;
+  /**
+   * Resolves when whoever reads standard output is seen to have gone, for those that write nothing for a long time; never where
+   * that cannot be seen. Absent: nobody can go.
+   */
+  readonly readerGone?: () => Promise<null>;
   /** Has this done, once, before a signal or a reader that is gone ends the process; absent: there is none of its own. */
   readonly beforeEnd?: (work: () => Promise<void>) => void;
 }
 
+const STDIN = 0;
 const STDOUT = 1;
 const STDERR = 2;
 /** From the command's start on, in which nobody waits for a row that is known. */
@@ -93,6 +101,28 @@ const wholeFile = (fd: number): Output =>
     },
   });
 
+const isPipe = (stats: Stats): boolean => stats.isFIFO() || stats.isSocket();
+
+/** Between the ends of standard input and output of a caller that goes, as sshd closes them one after the other. */
+const BOTH_ENDED_MS = 500;
+
+/**
+ * Nobody is told that a pipe has no reader but who writes to it, and sshd sends no SIGHUP where it made no terminal. The end of
+ * standard input is when to try: it may also mean nothing, so an empty line has to be refused, too.
+ */
+const readerGone = async (): Promise<null> => {
+  const never = new Promise<null>(() => {});
+  if (!isPipe(fstatSync(STDIN)) || !isPipe(fstatSync(STDOUT))) return never;
+  await new Promise((resolve) => process.stdin.once('close', resolve).once('error', resolve).resume());
+  await sleep(BOTH_ENDED_MS);
+  try {
+    writeSync(STDOUT, '\n');
+    return await never;
+  } catch (thrown) {
+    return errorCodeOf(thrown) === 'EPIPE' ? null : never;
+  }
+};
+
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** The process ends by the signal that it got: by the first when the work is done, by a second at once. */
@@ -115,6 +145,7 @@ export const processIo = (): Io => {
     },
     stdout,
     stderr: process.stderr,
+    readerGone,
     holdRowsMs: () => Math.max(HOLD_ROWS_MIN_MS, ROWS_SHOWN_AFTER_MS - performance.now()),
     beforeEnd: (work) => {
       lastWork = work;

@@ -38,10 +38,10 @@ const portOf = (text: string | undefined): number => {
   return Number(text);
 };
 
-/** SIGINT or SIGTERM. */
+/** By a signal; SIGHUP is that of a terminal that has gone. */
 const toldToEnd = (): Promise<null> =>
   new Promise((end) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => end(null));
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => end(null));
   });
 
 export const ui = command({
@@ -95,8 +95,10 @@ export const ui = command({
         ...{ token, port, feed, questions, about },
         matches: (chosen, signal) => findMatches(chosen, { path, level, live: !isCopy, signal }),
       });
+      // Before the address is known, so that whoever has it can end this.
+      const told = toldToEnd();
       await write(io.stdout, `${server.url}\n`);
-      const why = await Promise.race([toldToEnd(), feed.ended]);
+      const why = await Promise.race([told, feed.ended, ...(io.readerGone === undefined ? [] : [io.readerGone()])]);
       feed.close();
       await server.close();
       if (why !== null) throw failure(why);

@@ -4,6 +4,9 @@ import type { ErrorAnswer } from './answers.ts';
 /** Another server answers under this address, which does not know its token: it was made anew when that started. */
 export class Refused extends Error {}
 
+/** scribe ui has said that it ends. */
+class Ended extends Error {}
+
 const UNAUTHORIZED = 401;
 /** Of servers in general, which have no words of ours for it. */
 const TOO_LONG = [414, 431];
@@ -17,8 +20,13 @@ export const endUnanswered = (why: string): void => {
   way = new AbortController();
 };
 
+/** The same, and for all that is asked from now on. */
+export const endForGood = (): void =>
+  way.abort(new Ended('scribe ui has ended: what is not here already can be asked of another one.'));
+
 /** Nobody answered: what was asked may be right. */
-export const isUnanswered = (error: unknown): boolean => error instanceof TypeError || error instanceof Refused;
+export const isUnanswered = (error: unknown): boolean =>
+  [TypeError, Refused, Ended].some((kind) => error instanceof kind);
 
 /** Browsers say that they were not answered by a TypeError, in words of their own. */
 export const sentenceOf = (error: unknown): string => {

@@ -6,6 +6,8 @@ export interface FilterBox {
   readonly focus: () => void;
   /** Puts these words into the box, and asks which records they choose. */
   readonly apply: (words: string) => void;
+  /** The connection is lost, which is said elsewhere. */
+  readonly lose: () => void;
   /** Asks anew which records those are that were chosen. */
   readonly again: () => void;
 }
@@ -46,6 +48,7 @@ export const createFilterBox = ({ onMatches, onWords }: FilterBoxEvents): Filter
 
   return {
     again: () => filter.again(),
+    lose: () => filter.lose(),
     focus: () => box.focus(),
     apply(words) {
       applied = words;

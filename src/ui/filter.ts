@@ -19,6 +19,8 @@ export interface RecordFilter {
   readonly apply: (words: string) => void;
   /** Asks no more; what is marked stays. */
   readonly pause: () => void;
+  /** Why nothing comes is said elsewhere: the note tells of what is shown again. */
+  readonly lose: () => void;
   /** Asks anew for what is shown. */
   readonly again: () => void;
 }
@@ -36,6 +38,11 @@ export const createRecordFilter = ({ onMatches, onNote }: FilterEvents): RecordF
   /** What is shown, and what was asked for last: another one until the server has taken it, and when it refuses it. */
   let shown = askedFor(ALL);
   let newest = shown;
+  /** The last answer about what is shown, in words. */
+  let told = '';
+  let isLost = false;
+  /** The answers about what is shown broke off. */
+  let isBroken = false;
 
   const take = (asked: Asked): void => {
     if (shown !== asked) shown.end.abort();
@@ -56,7 +63,8 @@ export const createRecordFilter = ({ onMatches, onNote }: FilterEvents): RecordF
       onMatches(seqs);
       if (asked !== newest) continue;
       const soFar = `${found}, looked up to record ${matches.throughSeq.toLocaleString('en-US')}`;
-      onNote([matches.isWhole ? found : soFar, matches.note].filter(Boolean).join('. '), false, wasWhole);
+      told = [matches.isWhole ? found : soFar, matches.note].filter(Boolean).join('. ');
+      onNote(told, false, wasWhole);
       wasWhole = matches.isWhole;
     }
   };
@@ -64,6 +72,8 @@ export const createRecordFilter = ({ onMatches, onNote }: FilterEvents): RecordF
   const fail = (asked: Asked, error: unknown): void => {
     if (asked.end.signal.aborted || asked !== newest) return;
     const sentence = sentenceOf(error);
+    isBroken = asked === shown && isUnanswered(error);
+    if (isBroken && isLost) return onNote(told, false, true);
     if (isUnanswered(error)) return onNote(sentence, false, false);
     onNote(`${sentence} Still shown: ${shown.words === ALL ? 'all records' : shown.words}`, true, false);
   };
@@ -76,7 +86,12 @@ export const createRecordFilter = ({ onMatches, onNote }: FilterEvents): RecordF
     pause() {
       for (const { end } of [shown, newest]) end.abort();
     },
+    lose() {
+      isLost = true;
+      if (isBroken) onNote(told, false, true);
+    },
     again() {
+      [isLost, isBroken] = [false, false];
       for (const { end } of [shown, newest]) end.abort();
       const isRefused = newest !== shown;
       const [before, asked] = [newest, askedFor(shown.words)];
@@ -90,6 +105,7 @@ export const createRecordFilter = ({ onMatches, onNote }: FilterEvents): RecordF
       newest = askedFor(words.trim());
       if (newest.words === ALL) {
         take(newest);
+        [told, isBroken] = ['', false];
         onMatches(null);
         onNote('', false, false);
         return;

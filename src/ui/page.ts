@@ -5,7 +5,7 @@
 import type { AboutAnswer } from './answers.ts';
 import type { Action } from './actions.ts';
 import { createAddress } from './address.ts';
-import { ask, sentenceOf } from './ask.ts';
+import { ask, endForGood, sentenceOf } from './ask.ts';
 import { followRecords } from './connection.ts';
 import { listenToControls } from './controls.ts';
 import { element, say } from './dom.ts';
@@ -266,8 +266,10 @@ const start = async (): Promise<void> => {
     onWords: (words, isGood) => {
       connection.textContent = words;
       connection.toggleAttribute('data-good', isGood);
+      if (!isGood) filterBox.lose();
     },
   });
+  endForGood();
 };
 
 start().catch((error: unknown) => {
