@@ -151,7 +151,8 @@ function openRecord(seq: number, from = openedFrom): void {
   cursor.point(null);
   const window = windowNow();
   const shown = atMs === null ? window : showing(window, atMs);
-  setView({ record: seq, ...(shown === window ? {} : { window: shown }) }, true);
+  // Opened again, it is no step: Back would do nothing.
+  setView({ record: seq, ...(shown === window ? {} : { window: shown }) }, seq !== view.record);
   showRecord();
 }
 
