@@ -3,34 +3,23 @@
  * to where it was, and that a long word takes no room from the rest. Runs alone.
  */
 import assert from 'node:assert/strict';
-import { before, test } from 'node:test';
-import type { Browser } from 'playwright-core';
-import { openJournal } from '../../../src/journal/open.ts';
-import { startChromium } from '../../support/chromium.ts';
-import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
-import { type Story, tell } from '../story.ts';
+import { test } from 'node:test';
 import { recordsOf, rootWith, startNode } from '../support.ts';
 import { hasFocus, openRecord, pageAt, says } from './looking.ts';
 import { serveJournal } from './served.ts';
+import { growingJournal, storyInChromium } from './story-in-chromium.ts';
 
-const owner = cleanupAfterAll();
-let chromium: Browser;
-let story: Story;
-
-before(async () => {
-  [chromium, story] = await Promise.all([startChromium(owner), tell()]);
-});
+const given = storyInChromium();
 
 test('what comes by itself, perhaps all the time, is not read out; what somebody asked for is', async (t) => {
-  const growing = await rootWith(t, story.records.slice(0, 30));
-  const { journal } = openJournal({ path: growing.journalPath });
-  onCleanup(t, () => journal.close());
+  const growing = await growingJournal(t, given.story, 30);
+  const { journal } = growing;
   const { url } = await serveJournal(t, growing.journalPath);
-  const page = await pageAt(t, chromium, `${url}#filter=uid%3D0`);
+  const page = await pageAt(t, given.chromium, `${url}#filter=uid%3D0`);
   const readOut = (id: string, how: 'polite' | 'off') => page.locator(`#${id}[aria-live=${how}]`).waitFor();
   await says(page, '#filter-note', /^\d+ records$/);
   await readOut('filter-note', 'polite');
-  await journal.append(story.records.slice(30));
+  await journal.append(given.story.records.slice(30));
   await page.locator('#rows tr').filter({ hasText: 'unlucky' }).first().waitFor();
   await readOut('filter-note', 'off');
   await readOut('status', 'off');
@@ -42,8 +31,8 @@ test('what comes by itself, perhaps all the time, is not read out; what somebody
 });
 
 test('Back out of an open record leads to where it was opened', async (t) => {
-  const { journalPath } = await rootWith(t, story.records);
-  const page = await pageAt(t, chromium, (await serveJournal(t, journalPath)).url);
+  const { journalPath } = await rootWith(t, given.story.records);
+  const page = await pageAt(t, given.chromium, (await serveJournal(t, journalPath)).url);
   const seq = Number(await page.locator('#rows tr').nth(3).getAttribute('data-seq'));
   await openRecord(page, seq);
   await hasFocus(page, '#panel-title');
@@ -57,7 +46,7 @@ test('a word of 4 kB is broken, and takes no room from the other rows', async (t
   await node.ask({ method: 'RunPodSandbox', config, runtimeHandler: 'x'.repeat(4096) });
   const { journalPath } = await rootWith(t, recordsOf(node));
   const { url } = await serveJournal(t, journalPath, 'request-response');
-  const page = await pageAt(t, chromium, url);
+  const page = await pageAt(t, given.chromium, url);
   await page.locator('#rows tr').filter({ hasText: 'xxxx' }).waitFor();
   const widths = await page.evaluate<[number, number]>(`(() => {
     const { scrollWidth, clientWidth } = document.querySelector('#list .scrolls');

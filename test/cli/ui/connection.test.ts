@@ -3,32 +3,20 @@
  * again where it was. Runs alone.
  */
 import assert from 'node:assert/strict';
-import { before, test } from 'node:test';
-import type { Browser } from 'playwright-core';
-import { openJournal } from '../../../src/journal/open.ts';
-import { startChromium } from '../../support/chromium.ts';
-import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
-import { type Story, tell } from '../story.ts';
-import { rootWith } from '../support.ts';
+import { test } from 'node:test';
 import { blankPage, pageAt, says, textOf } from './looking.ts';
 import { serveJournal } from './served.ts';
+import { growingJournal, storyInChromium } from './story-in-chromium.ts';
 import { openWay } from './way.ts';
 
-const owner = cleanupAfterAll();
-let chromium: Browser;
-let story: Story;
-
-before(async () => {
-  [chromium, story] = await Promise.all([startChromium(owner), tell()]);
-});
+const given = storyInChromium();
 
 test('a connection that breaks is made again where it was; another scribe ui at its place is told from it', async (t) => {
-  const growing = await rootWith(t, story.records.slice(0, 30));
-  const { journal } = openJournal({ path: growing.journalPath });
-  onCleanup(t, () => journal.close());
+  const growing = await growingJournal(t, given.story, 30);
+  const { journal } = growing;
   const first = await serveJournal(t, growing.journalPath);
   const way = await openWay(t, first.url);
-  const page = await blankPage(t, chromium);
+  const page = await blankPage(t, given.chromium);
   await page.goto(`${way.url}#filter=pod%3Dunlucky`);
   await says(page, '#filter-note', /^0 records\. The journal knows of no pod unlucky\.$/);
   assert.equal(await textOf(page, '#connection'), '');
@@ -39,14 +27,14 @@ test('a connection that breaks is made again where it was; another scribe ui at 
     .filter({ hasText: /^Connection lost, trying again: .* can be looked at\.$/ })
     .waitFor();
   assert.equal(await page.getByRole('searchbox', { name: 'Filter' }).getAttribute('aria-invalid'), 'false');
-  await journal.append(story.records.slice(30));
+  await journal.append(given.story.records.slice(30));
   await way.mend();
   await says(page, '#connection[data-good]', /^Connected again: what was written meanwhile is here\.$/);
   await says(page, '#filter-note', /^[1-9]\d* records$/);
   await page.locator('#rows tr').filter({ hasText: 'unlucky' }).first().waitFor();
   await page.getByRole('searchbox', { name: 'Filter' }).fill('');
   await page.keyboard.press('Enter');
-  const whole = await pageAt(t, chromium, first.url);
+  const whole = await pageAt(t, given.chromium, first.url);
   await says(page, '#status', new RegExp(`^${(await textOf(whole, '#status')).replaceAll('.', '\\.')}$`));
   await way.cut();
   const second = await serveJournal(t, growing.journalPath);
@@ -55,12 +43,11 @@ test('a connection that breaks is made again where it was; another scribe ui at 
 });
 
 test('a connection over which nothing comes any more is given up and made again where it was; beats are enough', async (t) => {
-  const growing = await rootWith(t, story.records.slice(0, 30));
-  const { journal } = openJournal({ path: growing.journalPath });
-  onCleanup(t, () => journal.close());
+  const growing = await growingJournal(t, given.story, 30);
+  const { journal } = growing;
   t.mock.timers.enable({ apis: ['setInterval'] });
   const way = await openWay(t, (await serveJournal(t, growing.journalPath)).url);
-  const page = await blankPage(t, chromium);
+  const page = await blankPage(t, given.chromium);
   await page.clock.install();
   await page.goto(`${way.url}#filter=pod%3Dunlucky`);
   await says(page, '#filter-note', /^0 records\. The journal knows of no pod unlucky\.$/);
@@ -71,7 +58,7 @@ test('a connection over which nothing comes any more is given up and made again 
   }
   assert.equal(await textOf(page, '#connection'), '');
   way.hush();
-  await journal.append(story.records.slice(30));
+  await journal.append(given.story.records.slice(30));
   // What is asked meanwhile has no answer, either.
   await page.getByRole('searchbox', { name: 'Filter' }).fill('failed');
   await page.keyboard.press('Enter');

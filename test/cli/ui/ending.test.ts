@@ -72,7 +72,9 @@ const startUi = (t: TestContext, journalPath: string) => {
 };
 
 // As sshd ends what it has started without a terminal: it closes its ends of the pipes, and sends no signal.
-test('scribe ui ends when the caller that it has pipes to goes, and with a terminal that goes', { timeout: 60_000 }, async (t) => {
+test('scribe ui ends when the caller that it has pipes to goes, and with a terminal that goes', {
+  timeout: 60_000,
+}, async (t) => {
   const { journalPath } = await rootWith(t, given.story.records);
   const piped = startUi(t, journalPath);
   await piped.url;

@@ -4,15 +4,14 @@
  */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { before, describe, test, type TestContext } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
+import { describe, test, type TestContext } from 'node:test';
+import type { Page } from 'playwright-core';
 import { openJournal } from '../../../src/journal/open.ts';
-import { problemsOf, startChromium } from '../../support/chromium.ts';
+import { problemsOf } from '../../support/chromium.ts';
 import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
 import { startProcess } from '../../support/process.ts';
-import { type Story, tell } from '../story.ts';
 import { pruneSeqs } from '../../journal/support.ts';
-import { recordsOf, type Root, rootWith, startNode } from '../support.ts';
+import { recordsOf, rootWith, startNode } from '../support.ts';
 import {
   blankPage,
   coloursOn,
@@ -30,30 +29,26 @@ import {
 } from './looking.ts';
 import { ROW_PX } from '../../../src/ui/layout.ts';
 import { type Served, serveJournal } from './served.ts';
+import { growingJournal, storyInChromium } from './story-in-chromium.ts';
 
 const owner = cleanupAfterAll();
-let chromium: Browser;
-let story: Story;
-let root: Root;
 let served: Served;
 
-before(async () => {
-  [chromium, story] = await Promise.all([startChromium(owner), tell()]);
-  root = await rootWith(owner, story.records);
-  served = await serveJournal(owner, root.journalPath);
+const given = storyInChromium(owner, async ({ story: { records } }) => {
+  served = await serveJournal(owner, (await rootWith(owner, records)).journalPath);
 });
 
 /** A page that has been drawn, with this in its address. */
 const opened = (t: TestContext, hash = '', colorScheme: 'light' | 'dark' = 'light'): Promise<Page> =>
-  pageAt(t, chromium, `${served.url}${hash}`, { colorScheme });
+  pageAt(t, given.chromium, `${served.url}${hash}`, { colorScheme });
 
 const seqOf = (type: string, id: string): number =>
-  story.records.find((record) => record.type === type && record.stream.endsWith(id))?.seq ?? Number.NaN;
+  given.story.records.find((record) => record.type === type && record.stream.endsWith(id))?.seq ?? Number.NaN;
 
 describe('the page', () => {
   test('loads from its own server alone, says what is in view, and draws it', async (t) => {
     // The command says in which time zone times are shown, wherever the browser is.
-    const page = await blankPage(t, chromium, { timezoneId: 'Asia/Tokyo' });
+    const page = await blankPage(t, given.chromium, { timezoneId: 'Asia/Tokyo' });
     const problems = problemsOf(page);
     await page.goto(served.url);
     await says(page, '#status', /^2027-01-15 .* UTC: \d+ calls and events, 7 lanes\.$/);
@@ -124,7 +119,7 @@ describe('the page', () => {
     const first = await nextHash(page, zoomed);
     await page.keyboard.press('l');
     const live = new URLSearchParams((await nextHash(page, first)).slice(1));
-    const newestMs = Number((story.records.at(-1)?.atNs ?? 0n) / 1_000_000n);
+    const newestMs = Number((given.story.records.at(-1)?.atNs ?? 0n) / 1_000_000n);
     assert.equal(live.get('live'), 'yes');
     assert.ok(Date.parse(live.get('since') ?? '') < newestMs && Date.parse(live.get('until') ?? '') > newestMs);
   });
@@ -170,7 +165,7 @@ describe('the page', () => {
 
   test('a record opens with what led to it and the state then; its causes open, too, and Back goes back', async (t) => {
     const page = await opened(t);
-    const exited = seqOf('container.exited', story.nginx);
+    const exited = seqOf('container.exited', given.story.nginx);
     await openRecord(page, exited);
     const panel = await textOf(page, '#panel-body');
     assert.match(panel, /Container nginx of pod default\/web .* was ended by SIGKILL \(exit code 137\)/);
@@ -195,7 +190,7 @@ describe('the page', () => {
   test('another browser with the same address shows the same, and so does this one when it loads it again', async (t) => {
     const first = await opened(t, '#filter=pod%3Ddefault%2Fweb');
     await says(first, '#filter-note', /^\d+ records$/);
-    const exited = seqOf('container.exited', story.nginx);
+    const exited = seqOf('container.exited', given.story.nginx);
     await first.getByRole('button', { name: 'Zoom in' }).click();
     await openRecord(first, exited);
     await first.waitForURL(/since.*record/, { waitUntil: 'commit' });
@@ -219,7 +214,8 @@ describe('the page', () => {
   test('an address with a beginning or an end alone shows what is after or before it', async (t) => {
     const all = await textOf(await opened(t), '#status');
     const [from = '', to = ''] = all.match(/\d{4}-\S+ [\d:.]+/g) ?? [];
-    const exitedNs = story.records.find(({ seq }) => seq === seqOf('container.exited', story.nginx))?.atNs ?? 0n;
+    const exitedNs =
+      given.story.records.find(({ seq }) => seq === seqOf('container.exited', given.story.nginx))?.atNs ?? 0n;
     const at = new Date(Number(exitedNs / 1_000_000n)).toISOString();
     const middle = at.replace('T', ' ').replace('Z', '');
     await says(await opened(t, `#since=${at}`), '#status', new RegExp(`^${middle} to ${to} UTC`));
@@ -251,7 +247,7 @@ describe('the page', () => {
 
   test('whoever opened a record from the list is there again when it is closed, and the skip link changes no view', async (t) => {
     const page = await opened(t, '#filter=pod%3Ddefault%2Fweb&steps=no');
-    const exited = seqOf('container.exited', story.nginx);
+    const exited = seqOf('container.exited', given.story.nginx);
     const hash = hashOf(page);
     await page.keyboard.press('Tab');
     await hasFocus(page, '#skip');
@@ -266,14 +262,14 @@ describe('the page', () => {
   for (const scheme of ['light', 'dark'] as const)
     test(`all text stands out from what is behind it, ${scheme}`, async (t) => {
       const page = await opened(t, '', scheme);
-      await openRecord(page, seqOf('container.exited', story.nginx));
+      await openRecord(page, seqOf('container.exited', given.story.nginx));
       // WCAG 2.2, 1.4.3.
       assert.deepEqual(await faintTexts(page, 4.5), []);
     });
 
   test('screen readers are told what there is: every control and table has a name, and what changes is said', async (t) => {
     const page = await opened(t);
-    await openRecord(page, seqOf('container.exited', story.nginx));
+    await openRecord(page, seqOf('container.exited', given.story.nginx));
     const told = await page.locator('body').ariaSnapshot();
     const lines = told.split('\n').map((line) => line.trim().replace("- '", '- '));
     const bare = lines.filter((line) =>
@@ -304,14 +300,13 @@ describe('the page', () => {
 });
 
 test('what is written comes by itself, and live goes with it', async (t) => {
-  const growing = await rootWith(owner, story.records.slice(0, 30));
-  const { journal } = openJournal({ path: growing.journalPath });
-  onCleanup(t, () => journal.close());
+  const growing = await growingJournal(t, given.story, 30);
+  const { journal } = growing;
   const ui = await startProcess(t, [join(import.meta.dirname, '../../../bin/scribe'), 'ui', '--root', growing.dir]);
   const [, url = ''] = await ui.until(/(http:\/\/127\.0\.0\.1:\d+\/\S+\/)\n/);
   const hash = '#live=yes&since=2027-01-15T08:00:00Z&until=2027-01-15T08:00:20Z';
-  const page = await pageAt(t, chromium, `${url}${hash}`);
-  await journal.append(story.records.slice(30));
+  const page = await pageAt(t, given.chromium, `${url}${hash}`);
+  await journal.append(given.story.records.slice(30));
   await page.locator('#rows tr').filter({ hasText: 'unlucky' }).first().waitFor();
   assert.equal(await page.locator('#live').getAttribute('aria-pressed'), 'true');
   assert.doesNotMatch(await textOf(page, '#status'), /08:00:20\.000/);
@@ -324,12 +319,12 @@ test('what is written comes by itself, and live goes with it', async (t) => {
 
 test('a journal with nothing in it says so, and shows the first record when there is one', async (t) => {
   const empty = await rootWith(t, []);
-  const page = await blankPage(t, chromium);
+  const page = await blankPage(t, given.chromium);
   await page.goto((await serveJournal(t, empty.journalPath)).url);
   await says(page, '#status', /^There are no records yet\.$/);
   const { journal } = openJournal({ path: empty.journalPath });
   onCleanup(t, () => journal.close());
-  await journal.append(story.records.slice(0, 1));
+  await journal.append(given.story.records.slice(0, 1));
   await says(page, '#status', /: 1 call or event, 1 lane\.$/);
 });
 
@@ -343,7 +338,7 @@ test('names are text whatever they are, and what is pruned is counted', async (t
       runtimeHandler: '',
     });
   const { journalPath } = await rootWith(t, recordsOf(node), (journal) => pruneSeqs(journal, [1, 2]));
-  const page = await blankPage(t, chromium);
+  const page = await blankPage(t, given.chromium);
   const problems = problemsOf(page);
   page.on('dialog', () => assert.fail('A name has run as a script.'));
   await page.goto((await serveJournal(t, journalPath)).url);

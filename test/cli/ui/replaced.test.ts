@@ -4,22 +4,13 @@
  */
 import assert from 'node:assert/strict';
 import { copyFile, rename, truncate } from 'node:fs/promises';
-import { before, test } from 'node:test';
-import type { Browser } from 'playwright-core';
-import { startChromium } from '../../support/chromium.ts';
-import { cleanupAfterAll } from '../../support/cleanup.ts';
-import { type Story, tell } from '../story.ts';
+import { test } from 'node:test';
 import { rootWith } from '../support.ts';
 import { pageAt, rowTexts, says } from './looking.ts';
 import { serveJournal } from './served.ts';
+import { storyInChromium } from './story-in-chromium.ts';
 
-const owner = cleanupAfterAll();
-let chromium: Browser;
-let story: Story;
-
-before(async () => {
-  [chromium, story] = await Promise.all([startChromium(owner), tell()]);
-});
+const given = storyInChromium();
 
 const REPLACED =
   /^scribe ui has ended; what was read stays, and can be looked at\. .*journal\.db was replaced or removed; start again to follow the new journal\.$/;
@@ -32,12 +23,12 @@ for (const [what, put, said] of [
   ['cut short', (_: string, path: string) => truncate(path, 5000), DAMAGED],
 ] as const)
   test(`a journal that is ${what} while somebody looks: the page says so, and shows what it had`, async (t) => {
-    const { journalPath } = await rootWith(t, story.records.slice(0, 30));
+    const { journalPath } = await rootWith(t, given.story.records.slice(0, 30));
     const other = await rootWith(
       t,
-      story.records.map((record) => ({ ...record, atNs: record.atNs + 1_000_000_000n })),
+      given.story.records.map((record) => ({ ...record, atNs: record.atNs + 1_000_000_000n })),
     );
-    const page = await pageAt(t, chromium, (await serveJournal(t, journalPath)).url);
+    const page = await pageAt(t, given.chromium, (await serveJournal(t, journalPath)).url);
     const shown = await rowTexts(page);
     await put(other.journalPath, journalPath);
     await says(page, '#connection:not([data-good])', said);

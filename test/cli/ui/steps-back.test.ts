@@ -18,7 +18,11 @@ test('a record that is opened again is no step: Back leads to the one before', a
   await cause.click();
   await panelOf(page, seq);
   for (let again = 0; again < 3; again += 1) {
-    await page.locator('#panel').getByRole('button', { name: `Record ${seq}` }).first().click();
+    await page
+      .locator('#panel')
+      .getByRole('button', { name: `Record ${seq}` })
+      .first()
+      .click();
     await panelOf(page, seq);
   }
   await page.goBack({ waitUntil: 'commit' });
