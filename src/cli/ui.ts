@@ -48,7 +48,7 @@ export const ui = command({
   name: 'ui',
   summary: 'the journal as a page in a browser',
   description: [
-    'Serves a page on 127.0.0.1 that draws the journal: pods and containers as lanes over time, calls and exits as marks on them, how many there were above. It prints the address, which has a token in it that is made anew each time: whoever knows the address can read what the page shows. Ends with SIGINT or SIGTERM.',
+    'Serves a page on 127.0.0.1 that draws the journal: pods and containers as lanes over time, calls and exits as marks on them, how many there were above. It prints the address, which has a token in it that is made anew each time: whoever knows the address can read what the page shows. Ends with SIGINT, SIGTERM or SIGHUP, and with the ssh that it was started over.',
     'A record that is opened says what it says, what led to it (as scribe why) and what the node was then (as scribe at). What is written while the page is open appears on it. The address in the browser says what is looked at, for whoever else has the page open.',
     'Reads the journal of this node, or the file JOURNAL, with the daemon up or down, and changes nothing. At the default --level nothing is shown that a client chose freely.',
   ],
