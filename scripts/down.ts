@@ -5,6 +5,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { counted } from '../src/cli/format.ts';
 import { type CriClient, criClient } from './lib/cri-client.ts';
 import {
   daemonPid,
@@ -68,7 +69,7 @@ const main = async (): Promise<void> => {
   const left = await removePods(cri, all).finally(() => cri.close());
   await stopDaemon(state, pid);
   if (left === 0) await execute('ip', ['link', 'delete', demoBridge]).catch(() => undefined);
-  else show(`${left} pods keep running under their shims; 'npm run up' takes them over again`);
+  else show(`running on under their shims: ${counted(left, 'pod')}; 'npm run up' takes them over again`);
   show(`the journal stays: bin/scribe history --root ${shellWord(root)}`);
 };
 

@@ -173,7 +173,16 @@ describe('sql', () => {
     for (const query of ['-- Seven.\nSELECT 7 AS seven', '--Seven.\nSELECT 7 AS seven'])
       assert.deepEqual(await sql('--json', query), { exitStatus: 0, stdout: '{"seven":7}\n', stderr: '' });
     const noSuch = await sql('SELECT * FROM call');
-    assert.match(noSuch.stderr, /: no such table: call\. docs\/sql\.md has the views and their columns; /);
+    assert.match(
+      noSuch.stderr,
+      /: no such table: call\. There are calls, containers, .*pods\. docs\/sql\.md describes them\./,
+    );
+    const column = await sql('SELECT exit_code FROM Exits');
+    assert.match(
+      column.stderr,
+      /: no such column: exit_code\. exits has [^.]*exit_status, [^.]*\. docs\/sql\.md describes them\./,
+    );
+    assert.match((await sql('SELECT nowhere')).stderr, /: no such column: nowhere\. docs\/sql\.md describes them\./);
     const read = await scribe(['sql', '--root', root, '--json'], { stdin: 'SELECT 7 AS seven' });
     assert.deepEqual(jsonLines(read.stdout), [{ seven: 7 }]);
     const endless = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n';

@@ -39,12 +39,27 @@ const answer = async (queries: Queries, sql: string): Promise<void> => {
   await flush();
 };
 
-/** What SQLite says of a question, and where its names are to be looked up. */
-const saidOf = (error: unknown): string => {
+/** A journal that an older scribe wrote has them for this connection alone. */
+const VIEWS = `SELECT name FROM sqlite_schema WHERE type = 'view'
+  UNION SELECT name FROM sqlite_temp_schema WHERE type = 'view' ORDER BY name`;
+const COLUMNS = 'SELECT name FROM pragma_table_info(?)';
+
+/** What there is in place of what there is not: the columns of the views that are asked, or the views. */
+const namesInstead = (queries: Queries, sql: string, missing: string): string => {
+  const names = (question: string, ...values: string[]): string[] =>
+    Array.from(queries.ask(question, values).rows, ([name]) => String(name));
+  const views = names(VIEWS);
+  if (missing === 'table') return `There are ${views.join(', ')}.`;
+  const asked = views.filter((view) => new RegExp(`\\b${view}\\b`, 'i').test(sql));
+  return asked.map((view) => `${view} has ${names(COLUMNS, view).join(', ')}.`).join(' ');
+};
+
+/** What SQLite says of a question, and by which names it can be asked. */
+const saidOf = (error: unknown, queries: Queries, sql: string): string => {
   const message = withRemedy(messageOf(error));
-  return /^no such (table|column)/.test(message)
-    ? `${message}. docs/sql.md has the views and their columns; scribe sql --help names the views.`
-    : message;
+  const [, missing] = /^no such (table|column): /.exec(message) ?? [];
+  if (missing === undefined) return message;
+  return `${message}. ${[namesInstead(queries, sql, missing), 'docs/sql.md describes them.'].filter(Boolean).join(' ')}`;
 };
 
 const answerOf = async (path: string, sql: string): Promise<void> => {
@@ -52,7 +67,7 @@ const answerOf = async (path: string, sql: string): Promise<void> => {
   try {
     await answer(queries, sql);
   } catch (error) {
-    throw new Error(`The journal does not answer that: ${saidOf(error)}`, { cause: error });
+    throw new Error(`The journal does not answer that: ${saidOf(error, queries, sql)}`, { cause: error });
   } finally {
     queries.close();
   }
