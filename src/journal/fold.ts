@@ -7,7 +7,7 @@ import type { Finding } from './chain-check.ts';
 import { connectReader, type Db, explain } from './connect.ts';
 import { errorOf } from './errors.ts';
 import { createNameReader } from './names.ts';
-import { createRecordRows, NOT_AS_WRITTEN, type RawRow, type Reading } from './raw-record.ts';
+import { createRecordRows, isAsWritten, type RawRow, type Reading } from './raw-record.ts';
 import { readNewestSnapshot } from './snapshot-table.ts';
 import type { JournalRecord, StateFold } from './types.ts';
 
@@ -123,8 +123,6 @@ export interface FoldedState<State> {
   /** Records that could not be folded and were passed over (C20): to be shown, and looked into with verify. */
   readonly bad: readonly Finding[];
 }
-
-const isAsWritten = ({ body }: JournalRecord): boolean => body !== NOT_AS_WRITTEN;
 
 /** More are as good as all. */
 const badMax = 100;

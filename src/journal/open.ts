@@ -221,7 +221,7 @@ export interface OpenedReader extends JournalReader {
 
 /**
  * Opens a journal for reading only, whether or not its daemon runs. Throws when there is none or it is newer. Records that
- * are not as they were written come without their bodies (NOT_AS_WRITTEN).
+ * are not as they were written come without their bodies (isAsWritten of raw-record.ts).
  * @param helper  for a search that comes soon; it ends with the reader
  */
 export const openReader = (path: string, helper: SoonHelp | null = null): OpenedReader => {

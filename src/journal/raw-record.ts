@@ -28,7 +28,9 @@ export type RawRecord = readonly [
 ];
 
 /** The body of a record that does not give its body_hash, for whoever checks: no JSON, and so nothing to anybody. */
-export const NOT_AS_WRITTEN = 'not as written';
+const NOT_AS_WRITTEN = 'not as written';
+
+export const isAsWritten = ({ body }: Pick<JournalRecord, 'body'>): boolean => body !== NOT_AS_WRITTEN;
 
 /** checked: 2 microseconds more a record. The daemon has checked what it folds; verify does so by pages. */
 export type Reading = 'checked' | 'unchecked';
@@ -116,8 +118,8 @@ export const createRecordRows = (names: Names, reading: Reading): RecordRows => 
     columns: `${recordColumns}, lower(hex(body_hash))`,
     decode: (row) => {
       const encoding = encodingOf(row);
-      const isAsWritten = encoding !== null && hash('sha256', encoding, 'hex') === row[12];
-      return isAsWritten ? decoded(names, row) : { ...decoded(names, row), body: NOT_AS_WRITTEN };
+      const isWhole = encoding !== null && hash('sha256', encoding, 'hex') === row[12];
+      return isWhole ? decoded(names, row) : { ...decoded(names, row), body: NOT_AS_WRITTEN };
     },
   };
 };

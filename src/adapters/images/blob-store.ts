@@ -11,6 +11,7 @@ import { FailureError } from '../../domain/model/errors.ts';
 import { errorCodeOf } from '../../platform/error-code.ts';
 import { sha256Of } from './chain-ids.ts';
 import { asDiskFull, diskFull } from './disk-full.ts';
+import { invalidImage } from './invalid-image.ts';
 import { blobPath, type ImageLayout, partialPath, WRITING_SUFFIX } from './layout.ts';
 import { openPartialBlob, type PartialBlob } from './partial-blob.ts';
 
@@ -98,8 +99,7 @@ export const createBlobStore = (layout: ImageLayout, reservedBytes: number): Blo
     },
     read: async (digest, bytesMax) => {
       const { size } = await stat(blobPath(layout, digest));
-      if (size > bytesMax)
-        throw new FailureError('ImageInvalid', `The image is not valid: ${digest} is larger than ${bytesMax} bytes.`);
+      if (size > bytesMax) throw invalidImage(`${digest} is larger than ${bytesMax} bytes`);
       return await readFile(blobPath(layout, digest));
     },
     put: async (bytes) => {

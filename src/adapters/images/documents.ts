@@ -6,10 +6,10 @@
  */
 import * as z from 'zod/mini';
 import { IMAGE_VOLUMES_MAX, type ImageConfig } from '../../domain/model/image-content.ts';
-import { FailureError } from '../../domain/model/errors.ts';
 import { isDigest } from '../../domain/image/reference.ts';
 import { isObject } from '../../domain/values/json.ts';
 import { idOf, isNumber, LAST_ID } from '../../domain/values/user-ids.ts';
+import { invalidImage } from './invalid-image.ts';
 import type { Platform } from './types.ts';
 
 /** A blob as documents refer to it. */
@@ -73,8 +73,6 @@ const LAYER_TYPE =
 
 /** For the Accept header, what is preferred first. */
 export const acceptedDocuments: string = [...indexTypes, ...manifestTypes].join(', ');
-
-const invalid = (what: string): FailureError => new FailureError('ImageInvalid', `The image is not valid: ${what}.`);
 
 /** A media type for messages: it is hostile text. */
 const shown = (text: string): string => JSON.stringify(text.slice(0, 100));
@@ -209,14 +207,14 @@ const configSchema = z.object({
 
 /** `claimed`: its media type, as somebody calls it, or "". */
 const parseJson = (bytes: Buffer, what: string, claimed = ''): object => {
-  if (bytes.length > DOCUMENT_BYTES_MAX) throw invalid(`its ${what} is larger than ${DOCUMENT_BYTES_MAX} bytes`);
+  if (bytes.length > DOCUMENT_BYTES_MAX) throw invalidImage(`its ${what} is larger than ${DOCUMENT_BYTES_MAX} bytes`);
   let value: unknown;
   try {
     value = JSON.parse(bytes.toString('utf8'));
   } catch {
-    throw invalid(`its ${what} is not JSON${claimed === '' ? '' : ` but said to be ${shown(claimed)}`}`);
+    throw invalidImage(`its ${what} is not JSON${claimed === '' ? '' : ` but said to be ${shown(claimed)}`}`);
   }
-  if (!isObject(value)) throw invalid(`its ${what} is not a JSON object`);
+  if (!isObject(value)) throw invalidImage(`its ${what} is not a JSON object`);
   return value;
 };
 
@@ -224,13 +222,15 @@ const parseJson = (bytes: Buffer, what: string, claimed = ''): object => {
 const read = <T>(schema: z.ZodMiniType<T>, document: object): T => {
   const parsed = schema.safeParse(document);
   if (parsed.success) return parsed.data;
-  throw invalid(parsed.error.issues[0]?.message ?? 'it is not as it must be');
+  throw invalidImage(parsed.error.issues[0]?.message ?? 'it is not as it must be');
 };
 
 const refuseSchema1 = (document: object, claimedType: string): void => {
   const isFirst = 'schemaVersion' in document && document.schemaVersion === 1;
   if (schema1Types.has(claimedType) || isFirst || Object.hasOwn(document, 'fsLayers')) {
-    throw invalid('it is in Docker schema 1, a form that is not supported any more: push it again with a current tool');
+    throw invalidImage(
+      'it is in Docker schema 1, a form that is not supported any more: push it again with a current tool',
+    );
   }
 };
 
@@ -244,11 +244,11 @@ export const parseDocument = (bytes: Buffer, claimedType: string): Index | Manif
   const { mediaType: ownType } = read(mediaTypeSchema, document);
   const hasManifests = Object.hasOwn(document, 'manifests');
   const hasLayers = Object.hasOwn(document, 'layers') || Object.hasOwn(document, 'config');
-  if (hasManifests === hasLayers) throw invalid('its manifest is not clearly an index or a manifest');
+  if (hasManifests === hasLayers) throw invalidImage('its manifest is not clearly an index or a manifest');
   const matching = hasManifests ? indexTypes : manifestTypes;
   const contrary = hasManifests ? manifestTypes : indexTypes;
-  if (ownType !== '' && !matching.has(ownType)) throw invalid(`its manifest calls itself ${shown(ownType)}`);
-  if (contrary.has(claimedType)) throw invalid(`its manifest is not the ${shown(claimedType)} it is said to be`);
+  if (ownType !== '' && !matching.has(ownType)) throw invalidImage(`its manifest calls itself ${shown(ownType)}`);
+  if (contrary.has(claimedType)) throw invalidImage(`its manifest is not the ${shown(claimedType)} it is said to be`);
   return hasManifests
     ? { kind: 'index', ...read(indexSchema, document) }
     : { kind: 'manifest', ...read(manifestSchema, document) };
@@ -258,7 +258,7 @@ export const parseDocument = (bytes: Buffer, claimedType: string): Index | Manif
 const checkUser = (user: string): void => {
   for (const part of user.split(':')) {
     if (isNumber(part) && idOf(part) === null)
-      throw invalid(`User of its config holds ${shown(part)}: ids go from 0 to ${LAST_ID}`);
+      throw invalidImage(`User of its config holds ${shown(part)}: ids go from 0 to ${LAST_ID}`);
   }
 };
 
@@ -271,7 +271,7 @@ const imageConfigOf = (fields: z.output<typeof configSchema>['config']): ImageCo
   const { StopSignal: stopSignal, Volumes: volumes } = fields;
   checkUser(user);
   if (volumes.length > IMAGE_VOLUMES_MAX) {
-    throw invalid(`its config declares ${volumes.length} volumes, more than ${IMAGE_VOLUMES_MAX}`);
+    throw invalidImage(`its config declares ${volumes.length} volumes, more than ${IMAGE_VOLUMES_MAX}`);
   }
   const config: ImageConfig = {
     ...(user === '' ? {} : { user }),
@@ -284,7 +284,7 @@ const imageConfigOf = (fields: z.output<typeof configSchema>['config']): ImageCo
   };
   // It is recorded with every container that is made from the image.
   if (Buffer.byteLength(JSON.stringify(config)) > CONFIG_FIELDS_BYTES_MAX) {
-    throw invalid(`what its config says of processes is larger than ${CONFIG_FIELDS_BYTES_MAX} bytes`);
+    throw invalidImage(`what its config says of processes is larger than ${CONFIG_FIELDS_BYTES_MAX} bytes`);
   }
   return config;
 };
@@ -316,7 +316,7 @@ const UNLABELLED_MAX = 16;
  */
 export const selectManifests = ({ manifests }: Index, wanted: Platform): readonly Descriptor[] => {
   const known = manifests.filter(({ digest }) => isDigest(digest));
-  if (known.length === 0 && manifests.length > 0) throw invalid('its manifest has no sha256 digest');
+  if (known.length === 0 && manifests.length > 0) throw invalidImage('its manifest has no sha256 digest');
   return selectAmong(known, wanted);
 };
 
@@ -329,7 +329,7 @@ const selectAmong = (manifests: readonly Descriptor[], wanted: Platform): readon
     { fit: 0, manifest: null },
   );
   if (best.manifest !== null) return [best.manifest];
-  if (manifests.length === 0) throw invalid('its index names no manifest');
+  if (manifests.length === 0) throw invalidImage('its index names no manifest');
   const unlabelled = manifests.filter(({ platform }) => platform === null);
   if (unlabelled.length > 0) return unlabelled.slice(0, UNLABELLED_MAX);
   const offered = manifests.flatMap(({ platform }) =>
@@ -339,7 +339,7 @@ const selectAmong = (manifests: readonly Descriptor[], wanted: Platform): readon
     .slice(0, 10)
     .join(', ')
     .replace(/[^\w/., -]/g, '?');
-  throw invalid(`it is not made for ${wanted.os}/${wanted.architecture}, only for ${shownOffer || 'no platform'}`);
+  throw invalidImage(`it is not made for ${wanted.os}/${wanted.architecture}, only for ${shownOffer || 'no platform'}`);
 };
 
 /** Throws FailureError ImageInvalid when the config says that the image is for another kind of machine. */
@@ -347,7 +347,7 @@ export const checkPlatform = (found: Platform, wanted: Platform): void => {
   const os = found.os === '' ? wanted.os : found.os;
   const architecture = found.architecture === '' ? wanted.architecture : found.architecture;
   if (os === wanted.os && architecture === wanted.architecture) return;
-  throw invalid(
+  throw invalidImage(
     `it is made for ${shown(`${os}/${architecture}`)} and this machine is ${wanted.os}/${wanted.architecture}`,
   );
 };

@@ -7,7 +7,7 @@ import { sameJson } from '../../domain/values/json.ts';
 import { namesOnPath } from '../../domain/values/json-paths.ts';
 import { nodeFold } from '../../engine/node-fold.ts';
 import { foldRecords, foldState } from '../../journal/fold.ts';
-import { NOT_AS_WRITTEN } from '../../journal/raw-record.ts';
+import { isAsWritten } from '../../journal/raw-record.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import { failure, misuse } from '../command.ts';
 import { readableEvent } from '../history/entries.ts';
@@ -63,7 +63,7 @@ const changeWithin = (
   let last: Omit<LastChange, 'field'> | null = null;
   foldRecords(path, { fromSeq: fromSeq + 1, toSeq, reading: 'checked' }, (record) => {
     // What is not as it was written changed nothing that can be told.
-    if (record.body === NOT_AS_WRITTEN) return;
+    if (!isAsWritten(record)) return;
     nodeFold.evolve(state, record);
     const now = objectIn(state, subject);
     // Objects are replaced, never changed.

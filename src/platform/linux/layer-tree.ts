@@ -9,6 +9,7 @@ import type { Stats } from 'node:fs';
 import { lstat, readdir, readlink } from 'node:fs/promises';
 import { errorCodeOf } from '../error-code.ts';
 import { readXattr } from './syscalls.ts';
+import { isWhiteout } from './whiteout.ts';
 
 /** A name in the merged tree: the directories that make up one, uppermost first, or a path of something else. */
 export type LayerEntry = LayerDirectory | LayerFile;
@@ -42,8 +43,6 @@ const lstatOrNull = (path: Buffer): Promise<Stats | null> =>
     if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ENAMETOOLONG') return null;
     throw error;
   });
-
-const isWhiteout = (stats: Stats): boolean => stats.isCharacterDevice() && stats.rdev === 0;
 
 const isOpaque = async (dir: Buffer): Promise<boolean> => {
   const value = await readXattr(dir, OPAQUE_XATTR);

@@ -16,6 +16,7 @@ import {
   parseDocument,
   selectManifests,
 } from '../documents.ts';
+import { invalidImage } from '../invalid-image.ts';
 import type { Platform } from '../types.ts';
 
 /** Where one image's content comes from. All of it is verified by its digest before it is given out. */
@@ -35,8 +36,6 @@ export interface ImageObserver {
 }
 
 const INDEX_DEPTH_MAX = 3;
-
-const invalid = (what: string): FailureError => new FailureError('ImageInvalid', `The image is not valid: ${what}.`);
 
 interface FoundManifest {
   readonly manifest: Manifest;
@@ -67,7 +66,7 @@ const readDocument = async (
 /** Manifests that say nothing of a size are taken, as containerd takes them. */
 const checkSize = (what: string, bytes: Buffer, sizeBytes: number, teller: string): void => {
   if (sizeBytes !== 0 && sizeBytes !== bytes.length)
-    throw invalid(`its ${what} has ${bytes.length} bytes and its ${teller} says ${sizeBytes}`);
+    throw invalidImage(`its ${what} has ${bytes.length} bytes and its ${teller} says ${sizeBytes}`);
 };
 
 const readConfig = async (descriptor: Descriptor, source: ImageSource, blobs: BlobStore): Promise<ConfigDocument> => {
@@ -91,7 +90,7 @@ const findManifest = async (
   depth: number,
 ): Promise<FoundManifest> => {
   const { source, blobs, platform } = search;
-  if (depth > INDEX_DEPTH_MAX) throw invalid('its indexes lead to indexes again and again');
+  if (depth > INDEX_DEPTH_MAX) throw invalidImage('its indexes lead to indexes again and again');
   const { bytes, mediaType } = await readDocument(digest, source, blobs);
   checkSize('manifest', bytes, sizeBytes, 'index');
   const document = parseDocument(bytes, claimedType || mediaType);
@@ -123,7 +122,7 @@ async function findAmong(candidates: readonly Descriptor[], search: Search, dept
 
 const layersOf = (manifest: Manifest, config: ConfigDocument): readonly ImageLayer[] => {
   if (config.diffIds.length !== manifest.layers.length) {
-    throw invalid(`its manifest has ${manifest.layers.length} layers and its config ${config.diffIds.length}`);
+    throw invalidImage(`its manifest has ${manifest.layers.length} layers and its config ${config.diffIds.length}`);
   }
   const chainIds = chainIdsOf(config.diffIds);
   return manifest.layers.map(({ digest, sizeBytes }, index) => ({

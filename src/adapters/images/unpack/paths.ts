@@ -4,6 +4,7 @@
  * Runs in the unpacking child only, whose working directory is the layer's.
  */
 import { lstatSync, mkdirSync, readdirSync, readlinkSync, rmdirSync, type Stats, unlinkSync } from 'node:fs';
+import { isWhiteout } from '../../../platform/linux/whiteout.ts';
 import { invalidArchive } from '../tar/header.ts';
 
 const NAME_BYTES_MAX = 255;
@@ -44,9 +45,6 @@ export const componentsOf = (name: string): readonly string[] => {
 
 /** What is at `path` itself; null when nothing is. No exception for that: most members are new, and errors are dear. */
 export const statOf = (path: string): Stats | null => lstatSync(fsPath(path), { throwIfNoEntry: false }) ?? null;
-
-/** A character device 0:0 stands for a name that the layers below are to be without. */
-export const isWhiteout = (stats: Stats): boolean => stats.isCharacterDevice() && stats.rdev === 0;
 
 /** Takes away what is at the real path, a directory with all that is in it, and tells of each thing that goes. */
 export const removeWhole = (path: string, onGone: (path: string) => void): void => {
