@@ -5,7 +5,7 @@ import { openReader } from '../journal/open.ts';
 import type { JournalReader } from '../journal/reader.ts';
 import { command, misuse, type Values } from './command.ts';
 import { jsonLine } from './format.ts';
-import { type Io, write } from './io.ts';
+import { type Io, toldToEnd, write } from './io.ts';
 import { timesIn } from './local-zone.ts';
 import { nearlyChosen } from './near-names.ts';
 import { COLUMNS, type Kind, KINDS, listed } from './past/rows.ts';
@@ -84,12 +84,6 @@ const show = async (
   await table.flush();
 };
 
-/** SIGINT or SIGTERM. */
-const toldToEnd = (): Promise<void> =>
-  new Promise((end) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => end());
-  });
-
 const listen = async (
   past: PastState,
   socket: string,
@@ -113,7 +107,7 @@ const listen = async (
     report: (message) => void write(io.stderr, `scribe: ${message}\n`),
   });
   // Before it is told: whoever waits for that may end it at once, and the socket is to go with it.
-  const ended = toldToEnd();
+  const ended = toldToEnd(['SIGINT', 'SIGTERM']);
   const showTime = timesIn({ utc });
   const then = `as of ${showTime(past.atNs)}, after record ${past.seq}`;
   await write(io.stderr, `Listening at unix://${socketPath}, ${then}. SIGINT or SIGTERM ends it.\n`);

@@ -123,7 +123,14 @@ const readerGone = async (): Promise<null> => {
   }
 };
 
-const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+/** SIGHUP is that of a terminal that has gone. */
+export const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Resolves at the first of these signals, which end nothing else then. */
+export const toldToEnd = (signals: readonly NodeJS.Signals[]): Promise<null> =>
+  new Promise((end) => {
+    for (const signal of signals) process.once(signal, () => end(null));
+  });
 
 /** The process ends by the signal that it got: by the first when the work is done, by a second at once. */
 const onSignals = (work: () => Promise<void>): void => {

@@ -4,7 +4,7 @@ import { readableCopy } from '../journal/readable-copy.ts';
 import { command, failure, misuse } from './command.ts';
 import { levelOption, parseLevel } from './export/level.ts';
 import { counted, grouped, printable } from './format.ts';
-import { write } from './io.ts';
+import { ENDING, toldToEnd, write } from './io.ts';
 import { timesIn } from './local-zone.ts';
 import { databaseAt } from './journal-file.ts';
 import { configOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
@@ -37,12 +37,6 @@ const portOf = (text: string | undefined): number => {
     throw misuse(`--port ${text}: that is no port; there are 1 to ${PORT_MAX}, and 0 for one that is free.`);
   return Number(text);
 };
-
-/** By a signal; SIGHUP is that of a terminal that has gone. */
-const toldToEnd = (): Promise<null> =>
-  new Promise((end) => {
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => end(null));
-  });
 
 export const ui = command({
   name: 'ui',
@@ -96,7 +90,7 @@ export const ui = command({
         matches: (chosen, signal) => findMatches(chosen, { path, level, live: !isCopy, signal }),
       });
       // Before the address is known, so that whoever has it can end this.
-      const told = toldToEnd();
+      const told = toldToEnd(ENDING);
       await write(io.stdout, `${server.url}\n`);
       const why = await Promise.race([told, feed.ended, ...(io.readerGone === undefined ? [] : [io.readerGone()])]);
       feed.close();

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { idOf } from '../engine/rig.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
-import { image, rowsOf, startNs, type Story, tell } from './story.ts';
+import { image, rowsOf, seqOf, startNs, type Story, tell } from './story.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { jsonLines, recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
 
@@ -38,8 +38,6 @@ describe('at', () => {
     root = await rootWith(owner, story.records);
   });
 
-  const seqOf = (type: string, id: string): number =>
-    story.records.find((record) => record.type === type && record.stream.endsWith(id))?.seq ?? Number.NaN;
   const get = async (moment: string, ...words: readonly string[]): Promise<Listed[]> => {
     const { exitStatus, stdout, stderr } = await scribe(['at', moment, 'get', ...words, '--json', '--root', root.dir]);
     assert.equal(exitStatus, 0, stderr);
@@ -48,15 +46,23 @@ describe('at', () => {
   const statesOf = (listed: readonly Listed[]): string[] => listed.map(({ name, state }) => `${name} ${state}`);
 
   test('a container is what it was just before and just after each of its records', async () => {
-    const started = seqOf('container.started', story.nginx);
+    const started = seqOf(story, 'container.started', story.nginx);
     assert.deepEqual(statesOf(await get(String(started - 1), 'containers')), ['nginx CONTAINER_CREATED']);
     assert.deepEqual(statesOf(await get(String(started), 'containers')), ['nginx CONTAINER_RUNNING']);
-    const exited = await get(String(seqOf('container.exited', story.nginx)), 'container', '--pod', 'default/web');
+    const exited = await get(
+      String(seqOf(story, 'container.exited', story.nginx)),
+      'container',
+      '--pod',
+      'default/web',
+    );
     assert.deepEqual(
       exited.map(({ id, exit }) => [id, exit?.exitStatus]),
       [[story.nginx, 137]],
     );
-    assert.deepEqual(await get(String(seqOf('container.removed', story.nginx)), 'containers', '--pod', story.web), []);
+    assert.deepEqual(
+      await get(String(seqOf(story, 'container.removed', story.nginx)), 'containers', '--pod', story.web),
+      [],
+    );
   });
 
   test('a time means all that was recorded by then', async () => {
@@ -163,14 +169,14 @@ describe('at', () => {
   });
 
   test('diff: what came, what went, and fields by name', async () => {
-    const exited = seqOf('container.exited', story.nginx);
+    const exited = seqOf(story, 'container.exited', story.nginx);
     const [change, ...more] = await changes(exited - 1, exited);
     assert.deepEqual([change?.change, change?.kind, change?.id, more], ['changed', 'container', story.nginx, []]);
     const kind = change?.fields.find(({ field }) => field === 'phase.kind');
     assert.deepEqual([kind?.before, kind?.after], ['running', 'exited']);
 
-    const requested = seqOf('sandbox.requested', story.web);
-    const removed = seqOf('sandbox.removed', story.web);
+    const requested = seqOf(story, 'sandbox.requested', story.web);
+    const removed = seqOf(story, 'sandbox.removed', story.web);
     const pods = (found: readonly Change[]): string[] =>
       found.filter(({ kind: sort }) => sort === 'sandbox').map((one) => `${one.change} ${one.id}`);
     assert.deepEqual(pods(await changes(requested - 1, requested)), [`came ${story.web}`]);
@@ -190,7 +196,7 @@ describe('at', () => {
       ['container', 'image'],
     );
     // All of it is gone at the end: what it was before chooses it.
-    const removed = await changes(seqOf('container.exited', story.nginx), last, '--namespace', 'default');
+    const removed = await changes(seqOf(story, 'container.exited', story.nginx), last, '--namespace', 'default');
     assert.deepEqual(
       removed.map(({ change, id }) => [change, id]),
       [
@@ -264,7 +270,7 @@ describe('at', () => {
   test('diff: the same moment twice differs in nothing, and a table names each field', async () => {
     const same = await scribe(['diff', '10', '10', '--root', root.dir]);
     assert.match(same.stderr, /Nothing changed\./);
-    const exited = seqOf('container.exited', story.nginx);
+    const exited = seqOf(story, 'container.exited', story.nginx);
     const { stdout } = await scribe(['diff', String(exited - 1), String(exited), '--root', root.dir]);
     const [row] = rowsOf(stdout);
     assert.equal(row?.['OBJECT'], `default/web nginx ${story.nginx.slice(0, 13)}`);

@@ -74,6 +74,10 @@ export const tell = async (): Promise<Story> => {
   return { web, nginx, other, records: recordsOf(node) };
 };
 
+/** The first record of this type on the stream of the thing with this id; NaN where there is none. */
+export const seqOf = ({ records }: Story, type: string, id: string): number =>
+  records.find((record) => record.type === type && record.stream.endsWith(id))?.seq ?? Number.NaN;
+
 /** Cells of a table, by the titles of their columns. */
 export const rowsOf = (text: string): Record<string, string>[] => {
   const [head = '', ...lines] = text.trimEnd().split('\n');

@@ -12,10 +12,10 @@ import {
   entriesOf,
   type LayerDirectory,
   type LayerFile,
-  OVERLAY_XATTR_PREFIX,
   pathIn,
   resolveInLayers,
 } from '../../platform/linux/layer-tree.ts';
+import { OVERLAY_XATTR_PREFIX } from '../../platform/linux/overlay-marks.ts';
 import { listXattrs, makeNode, readXattr, writeXattr } from '../../platform/linux/syscalls.ts';
 
 /** For a volume at a place that the image does not have. */

@@ -5,8 +5,12 @@
  */
 import type { MountInfo } from './mounts.ts';
 
+/** Of these file systems the mounts are looked at, and what is mounted on them. */
+export const REVEALING = ['proc', 'sysfs'] as const;
+type Revealing = (typeof REVEALING)[number];
+
 /** Directories that the kernel makes to be mounted on: they hold nothing, so a mount on them hides nothing. */
-const MADE_TO_BE_MOUNTED_ON = {
+const MADE_TO_BE_MOUNTED_ON: Readonly<Record<Revealing, readonly string[]>> = {
   proc: ['fs/nfsd', 'openprom', 'sys/fs/binfmt_misc'],
   sysfs: [
     'firmware/efi/efivars',
@@ -23,9 +27,7 @@ const MADE_TO_BE_MOUNTED_ON = {
     'kernel/security',
     'kernel/tracing',
   ],
-} as const;
-
-type Revealing = keyof typeof MADE_TO_BE_MOUNTED_ON;
+};
 
 /** The sentence's first half: what stands in the way of a new mount where this one is the only. */
 const hiddenIn = (mount: MountInfo, type: Revealing, mounts: readonly MountInfo[]): string | null => {
@@ -44,4 +46,4 @@ const hiddenOf = (type: Revealing, mounts: readonly MountInfo[]): string | null 
 
 /** What keeps one of them from being mounted anew, as "something is mounted over /proc/fs"; null when nothing does. */
 export const hiddenPartOfKernelFiles = (mounts: readonly MountInfo[]): string | null =>
-  hiddenOf('proc', mounts) ?? hiddenOf('sysfs', mounts);
+  REVEALING.map((type) => hiddenOf(type, mounts)).find((hidden) => hidden !== null) ?? null;

@@ -8,8 +8,8 @@
 import type { Stats } from 'node:fs';
 import { lstat, readdir, readlink } from 'node:fs/promises';
 import { errorCodeOf } from '../error-code.ts';
+import { isWhiteout, OPAQUE_XATTR } from './overlay-marks.ts';
 import { readXattr } from './syscalls.ts';
-import { isWhiteout } from './whiteout.ts';
 
 /** A name in the merged tree: the directories that make up one, uppermost first, or a path of something else. */
 export type LayerEntry = LayerDirectory | LayerFile;
@@ -26,9 +26,6 @@ export interface LayerFile {
   readonly stats: Stats;
 }
 
-export const OVERLAY_XATTR_PREFIX = 'trusted.overlay.';
-/** Of a directory that shows nothing of what is below it. */
-export const OPAQUE_XATTR = `${OVERLAY_XATTR_PREFIX}opaque`;
 /** As many as the kernel follows. */
 const LINKS_MAX = 40;
 

@@ -6,8 +6,8 @@ import { readFile, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { messageOf } from '../../domain/model/errors.ts';
 import { errorCodeOf } from '../error-code.ts';
-import { hiddenPartOfKernelFiles } from './hidden-parts.ts';
-import { readMountInfo } from './mounts.ts';
+import { hiddenPartOfKernelFiles, REVEALING } from './hidden-parts.ts';
+import { readMountsOn } from './mounts.ts';
 
 /** statfs(2) types of file systems that the kernel mounts with mapped ids, and that image layers are put on. */
 const MAPPABLE = new Set([
@@ -51,7 +51,7 @@ const look = async ({ rootDir, stateDir }: UserNamespacePlaces): Promise<UserNam
   const most = await readFile('/proc/sys/user/max_user_namespaces', 'utf8').catch(() => '0');
   if (!(Number(most) > 0))
     return { what: 'the kernel makes no user namespaces', remedy: 'raise user.max_user_namespaces' };
-  const hidden = hiddenPartOfKernelFiles(await readMountInfo());
+  const hidden = hiddenPartOfKernelFiles(await readMountsOn(REVEALING));
   if (hidden !== null)
     return {
       what: `${hidden}, and then the kernel lets such a pod mount no /proc and /sys of its own`,

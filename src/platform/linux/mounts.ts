@@ -87,6 +87,15 @@ export const readMountInfo = async (isWanted?: (mount: MountLine) => boolean): P
 /** For who needs some of it, and can't say which before. */
 export const readMountLines = async (): Promise<readonly MountLine[]> => mountLinesIn(await readProcFile(MOUNT_TABLE));
 
+/** The mounts of these types of file system, and all that is mounted on or below one of them. */
+export const readMountsOn = async (fileSystemTypes: readonly string[]): Promise<readonly MountInfo[]> => {
+  const lines = await readMountLines();
+  const isOfType = ({ line }: MountLine): boolean => fileSystemTypes.some((type) => line.includes(` - ${type} `));
+  const points = lines.filter(isOfType).map(({ mountPoint }) => mountPoint);
+  const wanted = lines.filter(({ mountPoint }) => points.some((point) => isAtOrBelow(mountPoint, point)));
+  return mountInfosOf(wanted.map(({ line }) => line));
+};
+
 export const readMountPoints = async (): Promise<readonly string[]> =>
   (await readMountLines()).map(({ mountPoint }) => mountPoint);
 

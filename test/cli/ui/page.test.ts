@@ -11,6 +11,7 @@ import { problemsOf } from '../../support/chromium.ts';
 import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
 import { startProcess } from '../../support/process.ts';
 import { pruneSeqs } from '../../journal/support.ts';
+import { seqOf } from '../story.ts';
 import { recordsOf, rootWith, startNode } from '../support.ts';
 import {
   blankPage,
@@ -41,9 +42,6 @@ const given = storyInChromium(owner, async ({ story: { records } }) => {
 /** A page that has been drawn, with this in its address. */
 const opened = (t: TestContext, hash = '', colorScheme: 'light' | 'dark' = 'light'): Promise<Page> =>
   pageAt(t, given.chromium, `${served.url}${hash}`, { colorScheme });
-
-const seqOf = (type: string, id: string): number =>
-  given.story.records.find((record) => record.type === type && record.stream.endsWith(id))?.seq ?? Number.NaN;
 
 describe('the page', () => {
   test('loads from its own server alone, says what is in view, and draws it', async (t) => {
@@ -165,7 +163,7 @@ describe('the page', () => {
 
   test('a record opens with what led to it and the state then; its causes open, too, and Back goes back', async (t) => {
     const page = await opened(t);
-    const exited = seqOf('container.exited', given.story.nginx);
+    const exited = seqOf(given.story, 'container.exited', given.story.nginx);
     await openRecord(page, exited);
     const panel = await textOf(page, '#panel-body');
     assert.match(panel, /Container nginx of pod default\/web .* was ended by SIGKILL \(exit code 137\)/);
@@ -190,7 +188,7 @@ describe('the page', () => {
   test('another browser with the same address shows the same, and so does this one when it loads it again', async (t) => {
     const first = await opened(t, '#filter=pod%3Ddefault%2Fweb');
     await says(first, '#filter-note', /^\d+ records$/);
-    const exited = seqOf('container.exited', given.story.nginx);
+    const exited = seqOf(given.story, 'container.exited', given.story.nginx);
     await first.getByRole('button', { name: 'Zoom in' }).click();
     await openRecord(first, exited);
     await first.waitForURL(/since.*record/, { waitUntil: 'commit' });
@@ -215,7 +213,8 @@ describe('the page', () => {
     const all = await textOf(await opened(t), '#status');
     const [from = '', to = ''] = all.match(/\d{4}-\S+ [\d:.]+/g) ?? [];
     const exitedNs =
-      given.story.records.find(({ seq }) => seq === seqOf('container.exited', given.story.nginx))?.atNs ?? 0n;
+      given.story.records.find(({ seq }) => seq === seqOf(given.story, 'container.exited', given.story.nginx))?.atNs ??
+      0n;
     const at = new Date(Number(exitedNs / 1_000_000n)).toISOString();
     const middle = at.replace('T', ' ').replace('Z', '');
     await says(await opened(t, `#since=${at}`), '#status', new RegExp(`^${middle} to ${to} UTC`));
@@ -247,7 +246,7 @@ describe('the page', () => {
 
   test('whoever opened a record from the list is there again when it is closed, and the skip link changes no view', async (t) => {
     const page = await opened(t, '#filter=pod%3Ddefault%2Fweb&steps=no');
-    const exited = seqOf('container.exited', given.story.nginx);
+    const exited = seqOf(given.story, 'container.exited', given.story.nginx);
     const hash = hashOf(page);
     await page.keyboard.press('Tab');
     await hasFocus(page, '#skip');
@@ -262,14 +261,14 @@ describe('the page', () => {
   for (const scheme of ['light', 'dark'] as const)
     test(`all text stands out from what is behind it, ${scheme}`, async (t) => {
       const page = await opened(t, '', scheme);
-      await openRecord(page, seqOf('container.exited', given.story.nginx));
+      await openRecord(page, seqOf(given.story, 'container.exited', given.story.nginx));
       // WCAG 2.2, 1.4.3.
       assert.deepEqual(await faintTexts(page, 4.5), []);
     });
 
   test('screen readers are told what there is: every control and table has a name, and what changes is said', async (t) => {
     const page = await opened(t);
-    await openRecord(page, seqOf('container.exited', given.story.nginx));
+    await openRecord(page, seqOf(given.story, 'container.exited', given.story.nginx));
     const told = await page.locator('body').ariaSnapshot();
     const lines = told.split('\n').map((line) => line.trim().replace("- '", '- '));
     const bare = lines.filter((line) =>

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { problemsOf } from '../../support/chromium.ts';
 import { cleanupAfterAll } from '../../support/cleanup.ts';
+import { seqOf } from '../story.ts';
 import { rootWith } from '../support.ts';
 import { blankPage, hasFocus, openRecord, pageAt, says } from './looking.ts';
 import { type Served, serveJournal } from './served.ts';
@@ -15,9 +16,9 @@ const owner = cleanupAfterAll();
 let served: Served;
 let exited: number;
 
-const given = storyInChromium(owner, async ({ story: { records, nginx } }) => {
-  served = await serveJournal(owner, (await rootWith(owner, records)).journalPath);
-  exited = records.find(({ type, stream }) => type === 'container.exited' && stream.endsWith(nginx))?.seq ?? Number.NaN;
+const given = storyInChromium(owner, async ({ story }) => {
+  served = await serveJournal(owner, (await rootWith(owner, story.records)).journalPath);
+  exited = seqOf(story, 'container.exited', story.nginx);
 });
 
 for (const [what, width, height, deviceScaleFactor] of [

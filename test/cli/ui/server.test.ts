@@ -19,7 +19,7 @@ import { kindOf } from '../../../src/ui/kinds.ts';
 import Database from 'better-sqlite3';
 import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
 import { tempDir } from '../../support/temp-dir.ts';
-import { type Story, tell } from '../story.ts';
+import { seqOf, type Story, tell } from '../story.ts';
 import { jsonLines, rootWith, scribe } from '../support.ts';
 import { type Served, serveJournal } from './served.ts';
 
@@ -32,9 +32,6 @@ before(async () => {
   ({ journalPath } = await rootWith(owner, story.records));
   served = await serveJournal(owner, journalPath);
 });
-
-const seqOf = (type: string, id: string): number =>
-  story.records.find((record) => record.type === type && record.stream.endsWith(id))?.seq ?? Number.NaN;
 
 interface Answered {
   readonly status: number | undefined;
@@ -127,7 +124,7 @@ describe('records', () => {
       (seq, at) => `${seq} ${labelOf(head.lanes[lanes[at] ?? 0])}: ${kindOf(kinds[at] ?? 0)}`,
     );
     const has = (type: string, id: string, what: string): void =>
-      assert.ok(told.includes(`${seqOf(type, id)} ${what}`), `${what}\n${told.join('\n')}`);
+      assert.ok(told.includes(`${seqOf(story, type, id)} ${what}`), `${what}\n${told.join('\n')}`);
     assert.equal(seqs.length, story.records.length);
     has('container.started', story.nginx, 'default/web nginx: begin');
     has('container.exited', story.nginx, 'default/web nginx: failed exit');
@@ -176,7 +173,7 @@ test('between records beats come, which are no frames', async (t) => {
 
 describe('questions', () => {
   test('a record says what it says, less what clients chose, and what it was in a history', async () => {
-    const seq = seqOf('container.exited', story.nginx);
+    const seq = seqOf(story, 'container.exited', story.nginx);
     const answer = await served.get<RecordAnswer>(`record?seq=${seq}`);
     assert.equal(answer.type, 'container.exited');
     assert.match(answer.object, /^default\/web nginx /);
@@ -186,7 +183,7 @@ describe('questions', () => {
   });
 
   test('why: of a call its end, of a container why it was as it was, in the words of scribe why', async () => {
-    const exited = await served.get<WhyAnswer>(`why?seq=${seqOf('container.exited', story.nginx)}`);
+    const exited = await served.get<WhyAnswer>(`why?seq=${seqOf(story, 'container.exited', story.nginx)}`);
     assert.match(exited.headline, /^Container nginx of pod default\/web .* was ended by SIGKILL/);
     assert.ok(exited.chain.some(({ text }) => text.startsWith('It exited with exit code 137')));
     const exec = story.records.find(({ type, body }) => type === 'call.received' && body.includes('"ExecSync"'));
@@ -199,7 +196,7 @@ describe('questions', () => {
   });
 
   test('the state then, whole and of one pod', async () => {
-    const started = seqOf('container.started', story.nginx);
+    const started = seqOf(story, 'container.started', story.nginx);
     const cells = async (query: string): Promise<string[]> => {
       const { tables } = await served.get<AtAnswer>(`at?${query}`);
       return tables.flatMap(({ rows }) => rows.map((row) => `${row.cells[0]} ${row.cells[2]}`));

@@ -2,8 +2,14 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { before, test } from 'node:test';
-import { hiddenPartOfKernelFiles } from '../../../src/platform/linux/hidden-parts.ts';
-import { parseMountInfo } from '../../../src/platform/linux/mounts.ts';
+import { hiddenPartOfKernelFiles, REVEALING } from '../../../src/platform/linux/hidden-parts.ts';
+import {
+  isAtOrBelow,
+  type MountInfo,
+  parseMountInfo,
+  readMountInfo,
+  readMountsOn,
+} from '../../../src/platform/linux/mounts.ts';
 import { requireRoot } from '../../support/netns.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
@@ -38,6 +44,13 @@ for (const [title, script, expected] of cases)
     const { hidden, isRefused } = seenAfter(script, await tempDir(t));
     assert.deepEqual({ hidden, isRefused }, { hidden: expected, isRefused: expected !== null });
   });
+
+test('is told of all that is mounted on one of them, and of nothing else', async () => {
+  const isOn = ({ mountPoint }: MountInfo): boolean => ['/proc', '/sys'].some((dir) => isAtOrBelow(mountPoint, dir));
+  const mounts = await readMountsOn(REVEALING);
+  assert.ok(mounts.some(({ mountPoint }) => mountPoint.startsWith('/sys/')));
+  assert.deepEqual(mounts, (await readMountInfo()).filter(isOn));
+});
 
 test('says of a machine without proc that there is none', () => {
   assert.equal(hiddenPartOfKernelFiles([]), 'no proc is mounted');

@@ -3,7 +3,7 @@
  * unpacking child, which has not the right to do it: nothing is marked that does not prove to be a directory reached
  * through directories.
  */
-import { OPAQUE_XATTR } from '../../../platform/linux/layer-tree.ts';
+import { OPAQUE_XATTR } from '../../../platform/linux/overlay-marks.ts';
 import { provenDirectories } from './directories-by-path.ts';
 import type { LayerCalls } from './layer-calls.ts';
 

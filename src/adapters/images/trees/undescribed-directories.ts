@@ -4,7 +4,7 @@
  * nothing is done that does not prove to be a directory reached through directories.
  */
 import type { Stats } from 'node:fs';
-import { OPAQUE_XATTR } from '../../../platform/linux/layer-tree.ts';
+import { OPAQUE_XATTR } from '../../../platform/linux/overlay-marks.ts';
 import { errorCodeOf } from '../../../platform/error-code.ts';
 import { inDirectory, nameOf, parentOf, provenDirectories } from './directories-by-path.ts';
 import type { LayerCalls } from './layer-calls.ts';

@@ -24,7 +24,7 @@ import { FailureError } from '../../../domain/model/errors.ts';
 import { makeNodeNow, setTimesNow, setTimesOfOpenNow, writeXattrNow } from '../../../platform/linux/jail.ts';
 import { errorCodeOf } from '../../../platform/error-code.ts';
 import { deviceNumber, NodeType } from '../../../platform/linux/syscalls.ts';
-import { isWhiteout } from '../../../platform/linux/whiteout.ts';
+import { isWhiteout } from '../../../platform/linux/overlay-marks.ts';
 import { invalidArchive } from '../tar/header.ts';
 import type { TarEntry } from '../tar/reader.ts';
 import type { FileHandler } from '../tar/sparse.ts';

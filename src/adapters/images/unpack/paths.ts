@@ -4,7 +4,7 @@
  * Runs in the unpacking child only, whose working directory is the layer's.
  */
 import { lstatSync, mkdirSync, readdirSync, readlinkSync, rmdirSync, type Stats, unlinkSync } from 'node:fs';
-import { isWhiteout } from '../../../platform/linux/whiteout.ts';
+import { isWhiteout } from '../../../platform/linux/overlay-marks.ts';
 import { invalidArchive } from '../tar/header.ts';
 
 const NAME_BYTES_MAX = 255;

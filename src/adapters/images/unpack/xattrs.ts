@@ -3,11 +3,12 @@
  * itself is extract.ts'.
  */
 import { FailureError } from '../../../domain/model/errors.ts';
+import { OPAQUE_XATTR, OVERLAY_XATTR_PREFIX } from '../../../platform/linux/overlay-marks.ts';
 import { shownPath } from './paths.ts';
 
 /** As overlayfs itself has it, in a container's writable layer. */
 export const isOpaqueMark = (name: string, value: Uint8Array): boolean =>
-  name === 'trusted.overlay.opaque' && value[0] === 'y'.charCodeAt(0);
+  name === OPAQUE_XATTR && value[0] === 'y'.charCodeAt(0);
 
 export const refusedXattr = (path: string, name: string, { length }: Uint8Array, why: string): FailureError => {
   const what = JSON.stringify(name.slice(0, 100)).slice(1, -1);
@@ -21,7 +22,10 @@ export const refusedXattr = (path: string, name: string, { length }: Uint8Array,
 export const XATTR_FAULTS: readonly unknown[] = ['EINVAL', 'ERANGE', 'E2BIG', 'EACCES'];
 
 /** With these, overlayfs would look for what a directory or file holds at another place: it is not in the archive. */
-export const ELSEWHERE_XATTRS: readonly string[] = ['trusted.overlay.redirect', 'trusted.overlay.metacopy'];
+export const ELSEWHERE_XATTRS: readonly string[] = [
+  `${OVERLAY_XATTR_PREFIX}redirect`,
+  `${OVERLAY_XATTR_PREFIX}metacopy`,
+];
 
 /** Attributes an archive may set. trusted.* and security.selinux steer the host; overlayfs reads some of user.* too. */
 export const mayCarry = (name: string): boolean =>
